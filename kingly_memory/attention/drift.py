@@ -1,4 +1,4 @@
-"""Where a thread moves from one topic to another, told from its messages alone. Pure.
+"""Finds where a thread moves from one topic to another, from its messages alone. Pure.
 
 At each gap between two messages the words of the five before are compared with those of the five after (after
 TextTiling, Hearst 1997). A shift is where they have next to nothing in common, and clearly less than on either side.
@@ -37,7 +37,7 @@ class Care(NamedTuple):
     most_alike: float
     depth: float
     fewest_words: int
-    apart: int
+    between: int
 
 
 UNASKED = Care(0.07, 0.1, 8, 3)
@@ -57,8 +57,8 @@ class Segment(NamedTuple):
 
 def history(messages: Sequence[Line]) -> tuple[str, ...]:
     """What a thread was about, in order; nothing for a thread that stays with one topic."""
-    found = segments(messages)
-    return tuple(one.label for one in found) if len(found) > 1 else ()
+    parts = segments(messages)
+    return tuple(one.label for one in parts) if len(parts) > 1 else ()
 
 
 def is_adrift(history: Sequence[str]) -> bool:
@@ -83,9 +83,9 @@ def segments(messages: Sequence[Line], care: Care = UNASKED) -> tuple[Segment, .
 def by_drift(messages: Sequence[Line]) -> list[list[int]]:
     """The places of the messages of each topic that the thread came to, the first topic first; one list when there is
     nothing to tell apart. Who divides a thread says that it has several topics."""
-    found = segments(messages)
+    parts = segments(messages)
     places: dict[int, list[int]] = {}
-    for one in found if len(found) > 1 else segments(messages, ASKED):
+    for one in parts if len(parts) > 1 else segments(messages, ASKED):
         places.setdefault(one.number, []).extend(range(one.first, one.end))
     return list(places.values())
 
@@ -101,14 +101,14 @@ def telling_of(spoken: Mapping[str, int], most: int, elsewhere: Mapping[str, int
     for word, count in (elsewhere or {}).items():
         if (stem := _topic_stem(word)) in forms:
             away[stem] += count
-    times = {stem: sum(spoken[word] for word in several) for stem, several in forms.items()}
+    times = {stem: sum(spoken[word] for word in written) for stem, written in forms.items()}
     scores = {stem: count * count / (count + away[stem]) for stem, count in times.items()}
     ranked = nsmallest(most, scores, key=lambda stem: (-scores[stem], -len(stem), stem))
     return tuple(min(forms[stem], key=lambda word: (-spoken[word], len(word), word)) for stem in ranked)
 
 
-def _text(one: Line) -> str:
-    return f"{one.title} {one.text}"[:READ].strip()
+def _text(line: Line) -> str:
+    return f"{line.title} {line.text}"[:READ].strip()
 
 
 def _weighed(stems: Sequence[frozenset[str]], weights: Mapping[str, float]) -> dict[str, float]:
@@ -124,7 +124,7 @@ def _shifts(stems: Sequence[frozenset[str]], weights: Mapping[str, float], care:
         after = _weighed(stems[at : at + _AROUND], weights)
         alike.append(cosine(before, after))
         fewest.append(min(len(before), len(after)))
-    found: list[tuple[float, int]] = []
+    candidates: list[tuple[float, int]] = []
     for gap, value in enumerate(alike):
         if value > care.most_alike or fewest[gap] < care.fewest_words:
             continue
@@ -135,25 +135,25 @@ def _shifts(stems: Sequence[frozenset[str]], weights: Mapping[str, float], care:
             right += 1
         depth = alike[left] + alike[right] - 2 * value
         if depth >= care.depth:
-            found.append((value - depth, gap + 1))
+            candidates.append((value - depth, gap + 1))
     taken: list[int] = []
-    for _, at in sorted(found):
-        if all(abs(at - other) >= care.apart for other in taken):
+    for _, at in sorted(candidates):
+        if all(abs(at - other) >= care.between for other in taken):
             taken.append(at)
     return sorted(taken)
 
 
 def _numbered(topics: Sequence[Mapping[str, float]]) -> list[int]:
     """Each part gets the number of the earlier ones that it is most like, else a new one."""
-    known: list[Counter[str]] = []
+    counted: list[Counter[str]] = []
     numbers: list[int] = []
     for topic in topics:
-        likeness = [cosine(topic, one) for one in known]
-        best = max(range(len(known)), key=likeness.__getitem__, default=0)
-        if not known or likeness[best] < _SAME:
-            best = len(known)
-            known.append(Counter())
-        known[best].update(topic)
+        likeness = [cosine(topic, one) for one in counted]
+        best = max(range(len(counted)), key=likeness.__getitem__, default=0)
+        if not counted or likeness[best] < _SAME:
+            best = len(counted)
+            counted.append(Counter())
+        counted[best].update(topic)
         numbers.append(best)
     return numbers
 
@@ -169,8 +169,8 @@ def _labels(parts: Sequence[Sequence[Line]], numbers: Sequence[int]) -> dict[int
     labels: dict[int, str] = {}
     everywhere = sum(spoken.values(), Counter[str]())
     for number, own in spoken.items():
-        others = {tag for other, counted in tags.items() if other != number for tag in counted}
-        tag = next((tag for tag, _ in tags[number].most_common() if tag not in others), None)
+        elsewhere = {tag for other, counted in tags.items() if other != number for tag in counted}
+        tag = next((tag for tag, _ in tags[number].most_common() if tag not in elsewhere), None)
         label = tag or " ".join(telling_of(own, 2, everywhere - own)) or f"part {number + 1}"
         labels[number] = f"{label} {number + 1}" if label in labels.values() else label
     return labels

@@ -31,8 +31,8 @@ Answer with a line for each that should: its number and one of these words, like
 If none should, answer with this one word and nothing else: none"""
 
 
-def question(said: Sequence[str]) -> str:
-    listed = (f"{number}. {quoted(text, LONGEST)}" for number, text in enumerate(said, 1))
+def question(sentences: Sequence[str]) -> str:
+    listed = (f"{number}. {quoted(text, LONGEST)}" for number, text in enumerate(sentences, 1))
     return _WHICH.format(material=MATERIAL, sentences="\n".join(listed), sorts=", ".join(SORTS))
 
 
@@ -41,16 +41,16 @@ _LINE = re.compile(r"[\s*(\[•–-]*(\d{1,3})[\s.:,)\]*=–-]+[\"'*(]*([a-z]+)[
 
 def chosen(reply: str, count: int) -> list[str]:
     """The lines of a reply that give a sort to one of so many sentences; of each sentence the first."""
-    found: dict[int, str] = {}
+    lines: dict[int, str] = {}
     for line in answer_of(reply).splitlines():
         if match := _LINE.fullmatch(line):
             number, sort = int(match[1]), match[2].casefold()
-            if 1 <= number <= count and number not in found and sort in SORTS:
-                found[number] = f"{number} {sort}"
-    return list(found.values())
+            if 1 <= number <= count and number not in lines and sort in SORTS:
+                lines[number] = f"{number} {sort}"
+    return list(lines.values())
 
 
-def sorts(lines: Sequence[str], said: Sequence[str]) -> dict[str, Sort]:
+def sorts(lines: Sequence[str], sentences: Sequence[str]) -> dict[str, Sort]:
     """What sort each sentence is, of those that such lines name."""
-    told = (line.split() for line in lines)
-    return {said[int(number) - 1]: Sort(sort) for number, sort in told}
+    pairs = (line.split() for line in lines)
+    return {sentences[int(number) - 1]: Sort(sort) for number, sort in pairs}

@@ -93,9 +93,9 @@ def _visible(text: str) -> str:
     from unicodedata import category
 
     hidden = {
-        one
-        for one in set(text) - {"\n"}
-        if category(one) in _UNSEEN_CATEGORIES or ord(one) in _UNSEEN or ord(one) in _UNSEEN_PLANE
+        character
+        for character in set(text) - {"\n"}
+        if category(character) in _UNSEEN_CATEGORIES or ord(character) in _UNSEEN or ord(character) in _UNSEEN_PLANE
     }
     return text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
 

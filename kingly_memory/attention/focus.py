@@ -88,13 +88,13 @@ class Focuses:
         """The focus on that topic, however it is written."""
         return next((one for one in self.active if folded(one.topic) == folded(topic)), None)
 
-    def with_one(self, one: Focus) -> Focuses:
+    def with_one(self, added: Focus) -> Focuses:
         """The same topic again replaces what was said of it before. Raises InvalidInput when there are too many."""
-        before = self.of(one.topic)
+        before = self.of(added.topic)
         if before is None and len(self.active) >= MOST:
             raise InvalidInput("topic", f"{MOST} topics are in focus already; take the focus off one of them first")
-        replaced = tuple(one if other is before else other for other in self.active)
-        return Focuses(replaced if before is not None else (*self.active, one), one.set_at)
+        replaced = tuple(added if other is before else other for other in self.active)
+        return Focuses(replaced if before is not None else (*self.active, added), added.set_at)
 
     def without(self, topic: str | None, now: datetime) -> Focuses:
         """Without the focus on that topic; None takes all away."""
@@ -114,17 +114,17 @@ class Focuses:
             return cls()
         entries = data.get("active_focus")
         read = [_focus(entry) for entry in entries] if isinstance(entries, list) else []
-        by_topic = {folded(one.topic): one for one in read if one is not None}
+        by_topic = {folded(entry.topic): entry for entry in read if entry is not None}
         return cls(tuple(by_topic.values())[-MOST:], moment(data.get("last_updated")))
 
 
-def clamped(field: str, said: object, most: float) -> float:
+def clamped(field: str, value: object, most: float) -> float:
     """The nearest value from 0 to `most`. Raises InvalidInput for what is no finite number."""
-    is_number = isinstance(said, int | float) and not isinstance(said, bool)
-    if not isinstance(said, int | float) or not is_number or (isinstance(said, float) and not math.isfinite(said)):
-        given = said if is_number else repr(shown(said))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not isinstance(value, int | float) or not is_number or (isinstance(value, float) and not math.isfinite(value)):
+        given = value if is_number else repr(shown(value))
         raise InvalidInput(field, f"expected a number from 0 to {most:g}, not {given}")
-    return float(min(max(said, 0.0), most))
+    return float(min(max(value, 0.0), most))
 
 
 def focus(topic: object, weight: object, now: datetime) -> Focus:
@@ -149,10 +149,10 @@ def folded(text: str) -> str:
     return fold(text)
 
 
-def moment(said: object) -> datetime | None:
+def moment(text: object) -> datetime | None:
     """A time in a file; None when it cannot be read."""
     try:
-        return validation.moment("time", said) if isinstance(said, str) else None
+        return validation.moment("time", text) if isinstance(text, str) else None
     except InvalidInput:
         return None
 
@@ -161,7 +161,7 @@ def _focus(entry: Any) -> Focus | None:
     if not isinstance(entry, Mapping):
         return None
     try:
-        one = focus(entry.get("topic"), entry.get("weight", WEIGHT), _LONG_AGO)
+        read = focus(entry.get("topic"), entry.get("weight", WEIGHT), _LONG_AGO)
     except InvalidInput:
         return None
-    return Focus(one.topic, one.weight, moment(entry.get("set_at")) or _LONG_AGO)
+    return Focus(read.topic, read.weight, moment(entry.get("set_at")) or _LONG_AGO)

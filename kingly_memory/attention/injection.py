@@ -94,11 +94,11 @@ class Injection(NamedTuple):
     why: Mapping[MemoryId, tuple[float, Priority]] = MappingProxyType({})
 
     def account(self, occasion: str, took_ms: float) -> JsonObject:
-        """What a log keeps of it: why and what it cost, and nothing that anybody has said."""
+        """What a log keeps of it: the reasons and the cost, and no text."""
         left: dict[str, int] = {}
         for omission in self.left_out.values():
             left[omission.name] = left.get(omission.name, 0) + 1
-        why = [[round(one, 2) for one in (fits, *place)] for fits, place in self.why.values()]
+        why = [[round(one, 2) for one in (fits, *figures)] for fits, figures in self.why.values()]
         size = {"tokens": estimated_tokens(self.text) if self.text else 0, "bytes": len(self.text.encode())}
         return {"occasion": occasion, "why": why, "left": left, **size, "ms": round(took_ms, 1)}
 
@@ -115,7 +115,7 @@ class Injection(NamedTuple):
 def lifting(similarity: float, thread: Thread | None, focuses: Sequence[Focus]) -> list[Focus]:
     """The focuses that lift a candidate; one that is not about the prompt at all only by the name of its thread."""
     weighty = [] if thread is None else [one for one in focuses if one.weight > 0]
-    return [one for one in weighty if thread and (one.lifts(thread) if similarity > 0 else one.names(thread))]
+    return [focus for focus in weighty if thread and (focus.lifts(thread) if similarity > 0 else focus.names(thread))]
 
 
 def priority(similarity: float, thread: Thread | None, focuses: Sequence[Focus]) -> Priority:
@@ -143,39 +143,39 @@ def inject(
 
     Only what the user or that agent said is put in, and what came over a hub's feed and names no deed: this, and not
     the fence, keeps a stranger's text out. What is in focus is pertinent.
-    `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
-    again only of what was revised since, or whose thread was put into focus by its id. Of a text that is too long the
+    `seen` says when (Unix seconds) each memory was last put before the same reader, who sees
+    it again only if it was revised since, or if its thread was put into focus by its id. Of a text that is too long the
     passage that answers is put in; where that is too long as well, it is passed over, so that a shorter one behind it
     may still find room.
     """
-    ranked = [(one, priority(one.similarity, one.thread, focuses)) for one in candidates]
+    ranked = [(candidate, priority(candidate.similarity, candidate.thread, focuses)) for candidate in candidates]
     ranked.sort(key=lambda one: one[1].total, reverse=True)
     room = _Room(budget)
     lines: list[str] = []
     threads: dict[MemoryId, str] = {}
     why: dict[MemoryId, tuple[float, Priority]] = {}
     left_out: dict[MemoryId, Omission] = {}
-    said: set[str] = set()
+    texts: set[str] = set()
     first_of: dict[str, int] = {}
-    for one, place in ranked:
-        memory = one.memory
+    for candidate, rank in ranked:
+        memory = candidate.memory
         omission: Omission | None = None
         shown, noted = "", list[str]()
-        if not _is_own(one, agent):
+        if not _is_own(candidate, agent):
             omission = Omission.STRANGER
-        elif one.pertinence < least_pertinence and not place.boost:
+        elif candidate.pertinence < least_pertinence and not rank.boost:
             omission = Omission.IRRELEVANT
         elif not (shown := harmless(memory.content[: budget.item_characters * _RAW_LIMIT]).strip()):
             omission = Omission.UNREADABLE
-        elif _is_known(one, focuses, seen):
+        elif _is_known(candidate, focuses, seen):
             omission = Omission.ALREADY
-            said.add(shown.casefold())
-        elif shown.casefold() in said:
+            texts.add(shown.casefold())
+        elif shown.casefold() in texts:
             omission = Omission.REPEATED
         else:
             omission = Omission.NO_ROOM
-            for part in _parts(one, shown, budget.item_characters):
-                noted = list(_note(one, part, first_of, list(threads)))
+            for part in _parts(candidate, shown, budget.item_characters):
+                noted = list(_note(candidate, part, first_of, list(threads)))
                 if room.take(noted):
                     omission = None
                     break
@@ -183,10 +183,10 @@ def inject(
             left_out[memory.id] = omission
             continue
         lines += noted
-        threads[memory.id] = one.thread_id
-        why[memory.id] = one.pertinence, place
-        first_of.setdefault(one.thread_id, len(threads))
-        said.add(shown.casefold())
+        threads[memory.id] = candidate.thread_id
+        why[memory.id] = candidate.pertinence, rank
+        first_of.setdefault(candidate.thread_id, len(threads))
+        texts.add(shown.casefold())
     return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads, why=why)
 
 
@@ -198,15 +198,15 @@ _DEED = (
 """Addresses, and what can be typed as a command."""
 
 
-def _is_own(one: NoteCandidate, agent: str | None) -> bool:
+def _is_own(candidate: NoteCandidate, agent: str | None) -> bool:
     """Without a name, an agent's own is what was stored without one. What was derived from its replies may come from a
     page that it has read, so of that nothing is put in which sends anybody anywhere or could be run; nor of what came
     over a hub's feed, which may be anybody's."""
-    memory = one.memory
+    memory = candidate.memory
     if memory.origin is Origin.USER:
         return True
     if memory.origin is Origin.REMOTE:
-        return one.is_synced and memory.scope.agent in (None, agent) and not _names_a_deed(memory)
+        return candidate.is_synced and memory.scope.agent in (None, agent) and not _names_a_deed(memory)
     is_agents = memory.origin is Origin.AGENT or (memory.origin is Origin.DERIVED and not _names_a_deed(memory))
     return is_agents and memory.scope.agent == agent
 
@@ -218,18 +218,18 @@ def _names_a_deed(memory: Memory) -> bool:
     return re.search(_DEED, " ".join(one for one in shown if one), re.IGNORECASE) is not None
 
 
-def _is_known(one: NoteCandidate, focuses: Sequence[Focus], seen: Mapping[str, float]) -> bool:
+def _is_known(candidate: NoteCandidate, focuses: Sequence[Focus], seen: Mapping[str, float]) -> bool:
     """Whether the reader saw it and nothing has happened to it since."""
-    seen_s = seen.get(one.memory.id)
-    if seen_s is None or one.memory.updated_at.timestamp() > seen_s:
+    seen_s = seen.get(candidate.memory.id)
+    if seen_s is None or candidate.memory.updated_at.timestamp() > seen_s:
         return False
-    naming = lifting(0.0, one.thread, focuses)
+    naming = lifting(0.0, candidate.thread, focuses)
     return not any(focus.set_at.timestamp() >= seen_s for focus in naming)
 
 
-def _parts(one: NoteCandidate, shown: str, most: int) -> Iterator[str]:
+def _parts(candidate: NoteCandidate, shown: str, most: int) -> Iterator[str]:
     """What may be shown of a text, the first that there is room for: all of it, or the passage that answers."""
-    passage = None if one.passage is None else harmless(one.passage).strip()
+    passage = None if candidate.passage is None else harmless(candidate.passage).strip()
     if len(shown) <= most:
         yield shown
     elif passage is None:
@@ -238,19 +238,21 @@ def _parts(one: NoteCandidate, shown: str, most: int) -> Iterator[str]:
         yield passage
 
 
-def _note(one: NoteCandidate, shown: str, first_of: Mapping[str, int], before: Sequence[MemoryId]) -> Iterator[str]:
+def _note(
+    candidate: NoteCandidate, shown: str, first_of: Mapping[str, int], before: Sequence[MemoryId]
+) -> Iterator[str]:
     """A line that says where the note comes from, then the note. `before` are the memories of the notes so far, and
     `first_of` the first note of each thread. A thread that is called as its memory is not named; a long id is named
     once."""
-    memory = one.memory
+    memory = candidate.memory
     by_agent = "noted by an agent" if memory.scope.agent is None else f"noted by {memory.scope.agent}"
-    known = {Origin.USER: "said by the user", Origin.REMOTE: "from a remote"}
-    said_by = known.get(memory.origin, by_agent)
-    about = [said_by, memory.created_at.date().isoformat(), memory.type.value, memory.key or memory.id]
-    thread = one.thread_id
+    speakers = {Origin.USER: "said by the user", Origin.REMOTE: "from a remote"}
+    speaker = speakers.get(memory.origin, by_agent)
+    about = [speaker, memory.created_at.date().isoformat(), memory.type.value, memory.key or memory.id]
+    thread = candidate.thread_id
     if thread != memory.id and len(thread) <= _LONGEST_THREAD:
         about.append(f"thread of [{first_of[thread]}]" if thread in first_of else f"thread {thread}")
-    if (newer := one.superseded_by) is not None:
+    if (newer := candidate.superseded_by) is not None:
         about.append(f"superseded by {f'[{before.index(newer) + 1}]' if newer in before else newer}")
     yield _one_line(f"[{len(before) + 1}] {', '.join(about)}")
     if memory.title:

@@ -30,7 +30,8 @@ FILLERS = frozenset(
 
 
 def pertinence(asked_words: Set[str], text: str) -> float:
-    """The share of telling words that a prompt (as `asked`) and a text have in common, by the shorter one, in [0, 1].
+    """The share of telling words that a prompt (its `prompt_words`) and a text have in common, by the shorter one, in
+    [0, 1].
 
     Forms of a word count as one; what is written without spaces is compared by pairs of characters. 0 when what they
     share could be chance.
@@ -42,41 +43,41 @@ def pertinence(asked_words: Set[str], text: str) -> float:
     return overlap if shared >= _FEWEST or overlap >= _ALONE else 0.0
 
 
-def asked(prompt: str) -> set[str]:
+def prompt_words(prompt: str) -> set[str]:
     """The telling words of a prompt."""
     return telling(prompt[:_READ])
 
 
 def common(asked_words: Set[str], text: str) -> tuple[int, int]:
-    """How many telling words a prompt (as `asked`) and a text have in common, and how many the shorter one has."""
+    """How many telling words a prompt (its `prompt_words`) and a text have in common, and how many the shorter has."""
     text = text[:_READ]
     if not text.isascii():
-        said = telling(text)
-        return len(asked_words & said), min(len(asked_words), len(said))
+        of_text = telling(text)
+        return len(asked_words & of_text), min(len(asked_words), len(of_text))
     spoken = set(words(text)) - STOP_WORDS
     beginnings = {one[:SHARED] for one in asked_words}
     likely = [word for word in spoken if len(word) <= EVER_SHORT or word[:SHARED] in beginnings]
-    found = set(map(stem, likely)) - FILLERS
-    shared = len(asked_words & found)
+    of_text = set(map(stem, likely)) - FILLERS
+    shared = len(asked_words & of_text)
     for word in spoken:  # only until the text has as many as the prompt: stemming is most of the work
-        if len(found) >= len(asked_words):
+        if len(of_text) >= len(asked_words):
             break
-        found |= {stem(word)} - FILLERS
-    return shared, min(len(found), len(asked_words))
+        of_text |= {stem(word)} - FILLERS
+    return shared, min(len(of_text), len(asked_words))
 
 
 def telling(text: str) -> set[str]:
     return stems(text) - FILLERS
 
 
-def draws_on(note: str, asked: str, reply: str) -> bool:
+def draws_on(note: str, question: str, reply: str) -> bool:
     """Whether a reply uses a note that was put beside the prompt: it says at least half of the telling words that stand
     in the note and not in the question, and two of them, or all where there are fewer. Of a note that says nothing
     beyond the question, its own words count.
 
     Stricter than need be: a use that goes unnoticed costs little, since the next one makes up for it.
     """
-    said = telling(note[:_READ])
-    news = said - telling(asked[:_READ]) or said
+    noted = telling(note[:_READ])
+    news = noted - telling(question[:_READ]) or noted
     heard = news & telling(reply[:_READ])
     return bool(news) and len(heard) >= min(max(_FEWEST, _DRAWN * len(news)), len(news))

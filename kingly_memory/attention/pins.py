@@ -38,7 +38,7 @@ def title(content: str) -> str | None:
     """The first sentence of a text, at most 60 characters of it; None when there is nothing to read in it."""
     line = ""
     for raw in content[:_LOOKED_AT].splitlines():
-        visible = "".join(one if one >= " " and one != "\x7f" else " " for one in raw)
+        visible = "".join(character if character >= " " and character != "\x7f" else " " for character in raw)
         if line := " ".join(visible.split()).lstrip(MARKS):
             break
     first = _SENTENCE.split(line, maxsplit=1)[0].strip()
@@ -56,34 +56,34 @@ def pinned(weight: float, at_s: float) -> JsonObject:
 
 def unpinned(before: Mapping[str, Any], at_s: float) -> JsonObject:
     """The facet without the pin, as of now or just after the pin, which a machine whose clock is ahead may have set."""
-    return {"pinned": False, "at": max(at_s, _said_s(before) + _TICK_S)}
+    return {"pinned": False, "at": max(at_s, _set_s(before) + _TICK_S)}
 
 
 def is_pinned(facet: Mapping[str, Any] | None) -> bool:
     return facet is not None and facet.get("pinned") is True
 
 
-def told(value: object, latest_s: float) -> JsonObject | None:
-    """The facet as another machine says it, dated no later than that; None for what makes no sense."""
+def received(value: object, latest_s: float) -> JsonObject | None:
+    """The facet that another machine sent, dated `latest_s` at the latest; None for what makes no sense."""
     if not isinstance(value, Mapping) or not isinstance(value.get("pinned"), bool):
         return None
-    at_s = min(_said_s(value), latest_s)
+    at_s = min(_set_s(value), latest_s)
     if not value["pinned"]:
         return {"pinned": False, "at": at_s}
     weighs = _number(value.get("weight"), 1.0)
     return pinned(min(max(weighs, 0.0), WEIGHT_LIMIT), at_s)
 
 
-def is_later(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+def is_later(facet: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
     """Whether the first facet was said after the second. Of two of one moment every machine chooses the same."""
-    return other is None or _order(one) > _order(other)
+    return other is None or _order(facet) > _order(other)
 
 
 def _order(facet: Mapping[str, Any]) -> tuple[float, bool, float]:
-    return _said_s(facet), is_pinned(facet), _number(facet.get("weight"), 1.0)
+    return _set_s(facet), is_pinned(facet), _number(facet.get("weight"), 1.0)
 
 
-def _said_s(facet: Mapping[str, Any]) -> float:
+def _set_s(facet: Mapping[str, Any]) -> float:
     return max(_number(facet.get("at"), 0.0), 0.0)
 
 

@@ -43,18 +43,20 @@ class Ratings:
 
     latest: tuple[Rating, ...] = ()
 
-    def rated(self, one: Rating) -> Ratings:
-        return Ratings((*self.latest, one)[-KEPT:])
+    def rated(self, rating: Rating) -> Ratings:
+        return Ratings((*self.latest, rating)[-KEPT:])
 
     @classmethod
     def heard(cls, entries: object, latest: datetime) -> Ratings:
-        """As another machine says them: none is dated later than that, and a reason nobody could give is left out."""
-        several = cls.from_json({"ratings": entries}).latest
-        return cls(tuple(replace(one, at=min(one.at, latest), reason=_given(one.reason)) for one in several))
+        """The ratings that another machine sent. None is dated after `latest`, and invalid reasons are left out."""
+        ratings = cls.from_json({"ratings": entries}).latest
+        return cls(
+            tuple(replace(rating, at=min(rating.at, latest), reason=_given(rating.reason)) for rating in ratings)
+        )
 
-    def united(self, others: Ratings) -> Ratings:
+    def united(self, theirs: Ratings) -> Ratings:
         """With those that another machine has, each once, in the order of their times."""
-        both = sorted({*self.latest, *others.latest}, key=lambda one: (one.at, one.useful, one.reason or ""))
+        both = sorted({*self.latest, *theirs.latest}, key=lambda one: (one.at, one.useful, one.reason or ""))
         return Ratings(tuple(both)[-KEPT:])
 
     @property
@@ -71,7 +73,7 @@ class Ratings:
 
     def _weights(self) -> tuple[float, float]:
         """Of the useful ratings, and of all that count."""
-        weights = [(1.0 + _STEP * place, one.useful) for place, one in enumerate(self.latest[-_COUNTED:])]
+        weights = [(1.0 + _STEP * index, one.useful) for index, one in enumerate(self.latest[-_COUNTED:])]
         return math.fsum(weight for weight, useful in weights if useful), math.fsum(weight for weight, _ in weights)
 
     def to_json(self) -> JsonObject:
@@ -88,10 +90,10 @@ class Ratings:
     @classmethod
     def together(cls, facets: Iterable[object]) -> Ratings:
         """The ratings of several threads, in the order of their times."""
-        several = [cls.from_json(facet).latest for facet in facets]
-        if len(several) == 1:
-            return cls(several[0])
-        return cls(tuple(sorted((one for latest in several for one in latest), key=lambda one: one.at))[-KEPT:])
+        by_thread = [cls.from_json(facet).latest for facet in facets]
+        if len(by_thread) == 1:
+            return cls(by_thread[0])
+        return cls(tuple(sorted((one for latest in by_thread for one in latest), key=lambda one: one.at))[-KEPT:])
 
 
 def relevance(ratings: Ratings) -> float:

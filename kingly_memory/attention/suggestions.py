@@ -83,16 +83,16 @@ def suggestions(
     """What to suggest for the active threads. `pairs` are alike, `related` answer a context, the best first.
     `most_active`: the number of threads that a normal compaction leaves. `unread` ones count as active ones of weight
     1."""
-    known = {thread.id: thread for thread in threads}
-    merging = _merging([pair for pair in pairs if pair.similarity > ALIKE], known)
+    by_id = {thread.id: thread for thread in threads}
+    merging = _merging([pair for pair in pairs if pair.similarity > ALIKE], by_id)
     named = {one for pair in merging for one in pair.threads}
-    adrift = (one for one in threads if one.id not in named and drift.is_adrift(one.drift))
+    adrift = (thread for thread in threads if thread.id not in named and drift.is_adrift(thread.drift))
     splitting = sorted(adrift, key=lambda one: (-one.last_s, one.id))
     more = {"merge_candidates": len(merging) - _MOST_SHOWN, "split_candidates": len(splitting) - _MOST_SHOWN}
     return Suggestions(
-        tuple(_merge(pair, known) for pair in merging[:_MOST_SHOWN]),
+        tuple(_merge(pair, by_id) for pair in merging[:_MOST_SHOWN]),
         tuple(_split(thread) for thread in splitting[:_MOST_SHOWN]),
-        tuple(_hints([known[one] for one in related if one in known], threads, now_s)),
+        tuple(_hints([by_id[one] for one in related if one in by_id], threads, now_s)),
         _health(threads, most_active, merging=len(merging), splitting=len(splitting), unread=unread),
         {name: max(count, 0) for name, count in more.items()},
         unread,
@@ -113,21 +113,21 @@ def ago(seconds: float) -> str:
     return "just now"
 
 
-def _merging(pairs: Sequence[Pair], known: Mapping[str, Digest]) -> list[Pair]:
+def _merging(pairs: Sequence[Pair], by_id: Mapping[str, Digest]) -> list[Pair]:
     """The most alike first, and no thread twice, so that the commands can be run in any order. A pinned thread is
     merged into none."""
     taken: set[str] = set()
-    found: list[Pair] = []
+    merging: list[Pair] = []
     for pair in sorted(pairs, key=lambda pair: (-pair.similarity, sorted(pair.threads))):
-        both = sorted((known[one] for one in pair.threads if one in known), key=lambda one: one.survival)
+        both = sorted((by_id[one] for one in pair.threads if one in by_id), key=lambda one: one.survival)
         if len(both) > 1 and not both[1].pinned and taken.isdisjoint(pair.threads):
-            found.append(pair)
+            merging.append(pair)
             taken.update(pair.threads)
-    return found
+    return merging
 
 
-def _merge(pair: Pair, known: Mapping[str, Digest]) -> JsonObject:
-    kept, gone = sorted((known[one] for one in pair.threads), key=lambda one: one.survival)
+def _merge(pair: Pair, by_id: Mapping[str, Digest]) -> JsonObject:
+    kept, gone = sorted((by_id[one] for one in pair.threads), key=lambda one: one.survival)
     *names, last = pair.shared or (_short(kept.name),)
     about = f"{', '.join(names)} and {last}" if names else last
     return {
@@ -142,12 +142,12 @@ def _merge(pair: Pair, known: Mapping[str, Digest]) -> JsonObject:
 def _split(thread: Digest) -> JsonObject:
     latest = thread.drift[-drift.LOOKED_AT :]
     origin = latest[0]
-    others = [topic for topic in dict.fromkeys(latest) if topic != origin]
-    now = latest[-1] if latest[-1] != origin else others[-1]
+    topics = [topic for topic in dict.fromkeys(latest) if topic != origin]
+    now = latest[-1] if latest[-1] != origin else topics[-1]
     return {
         "thread_id": thread.id,
         "reason": f"Thread drifted from {_quoted(_short(origin))} to {_quoted(_short(now))}",
-        "topics_to_split": others,
+        "topics_to_split": topics,
         "command": command("ai_split", thread.id),
     }
 

@@ -74,8 +74,8 @@ class MemoryItem(Plain):
     def from_json(cls, data: Mapping[str, Any]) -> MemoryItem:
         """What `to_json` gave. Raises InvalidInput."""
         try:
-            said_at = datetime.fromisoformat(data["timestamp"])
-            return cls(data["content"], data["importance"], data["year"], said_at, data["tags"], data.get("id"))
+            at = datetime.fromisoformat(data["timestamp"])
+            return cls(data["content"], data["importance"], data["year"], at, data["tags"], data.get("id"))
         except InvalidInput:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -102,9 +102,9 @@ class ExperienceRules:
         validation.share("consolidation_threshold", self.consolidation_threshold)
         if not validation.share("decay_rate", self.decay_rate):
             raise InvalidInput("decay_rate", "must be above 0 and at most 1")
-        known = get_args(Scoring)
-        if self.scoring not in known:
-            problem = f"{validation.shown(self.scoring)!r} is unknown; choose one of {', '.join(known)}"
+        choices = get_args(Scoring)
+        if self.scoring not in choices:
+            problem = f"{validation.shown(self.scoring)!r} is unknown; choose one of {', '.join(choices)}"
             raise InvalidInput("scoring", problem)
 
     def lasts(self, item: MemoryItem) -> bool:
@@ -159,8 +159,8 @@ def changed(
     surplus = max(len(working) - rules.working_capacity, 0)
     # What lasts is remembered before it leaves, unless that very item is an episode already.
     looked_at = [one for one in (working if item is None else working[:surplus]) if rules.lasts(one)]
-    known = {one.order for one in episodic} if looked_at else ()
-    new = [one for one in looked_at if one.order not in known]
+    orders = {one.order for one in episodic} if looked_at else ()
+    new = [one for one in looked_at if one.order not in orders]
     episodic += new
     if (too_many := len(episodic) - rules.episodic_capacity) > 0:
         # Those that score lowest in the latest year go, of equals those that were experienced first.
@@ -254,8 +254,8 @@ class CognitiveMemory:
         reserve_episodic: int = 0,
     ) -> list[str]:
         """The texts of `recall`. Raises InvalidInput."""
-        found = self.recall(top_k, current_year, tags=tags, query=query, reserve_episodic=reserve_episodic)
-        return [one.item.content for one in found]
+        recalled = self.recall(top_k, current_year, tags=tags, query=query, reserve_episodic=reserve_episodic)
+        return [one.item.content for one in recalled]
 
     def recall(
         self,
@@ -278,8 +278,8 @@ class CognitiveMemory:
         year = checked_year(current_year, "current_year") or held_now.latest_year
         reserved = validation.count("reserve_episodic", reserve_episodic, least=0, most=MOST_KEPT)
         wanted = frozenset[str]() if tags is None else frozenset(validation.tag_list("tags", tags))
-        asked: Any = query
-        if asked is not None and (not isinstance(asked, str) or not asked.strip()):
+        wording: Any = query
+        if wording is not None and (not isinstance(wording, str) or not wording.strip()):
             raise InvalidInput("query", "is empty or no text; leave it out to have whatever comes first")
         # The latest and then the weightiest, whatever the clock did; of equals the one that was said last.
         working = [item for item in reversed(held_now.working) if wanted.issubset(item.tags)]
@@ -302,8 +302,8 @@ class CognitiveMemory:
 
     def format_for_prompt(self, current_year: int = 0, top_k: int = TOP_K) -> str:
         """A line for each memory, of whatever lines it has itself. Raises InvalidInput."""
-        found = self.retrieve(top_k, current_year)
-        return "\n".join(f"- {' '.join(content.split())}" for content in found) or "No memories recalled."
+        contents = self.retrieve(top_k, current_year)
+        return "\n".join(f"- {' '.join(content.split())}" for content in contents) or "No memories recalled."
 
     def to_list(self, current_year: int = 0, top_k: int = TOP_K) -> list[str]:
         """What `retrieve` answers. Raises InvalidInput."""
@@ -336,11 +336,11 @@ class CognitiveMemory:
         if data.get("version") != VERSION:
             problem = f"has version {validation.shown(data.get('version'))}, and {VERSION} can be read here"
             raise InvalidInput("data", problem)
-        known: dict[int, MemoryItem] = {}
+        by_order: dict[int, MemoryItem] = {}
         try:
             held = Holdings(
-                _kept(data["working"], known),
-                _kept(data["episodic"], known),
+                _kept(data["working"], by_order),
+                _kept(data["episodic"], by_order),
                 validation.count("latest_year", data["latest_year"], least=0, most=LATEST_YEAR),
                 validation.count("experienced", data["experienced"], least=0, most=2**62),
             )
@@ -359,9 +359,9 @@ class CognitiveMemory:
     # --- within: a memory in a store overrides these ------------------------------------------------------------------
 
     def _item(self, content: str, importance: float, year: int, tags: Iterable[str] | None) -> MemoryItem:
-        said: Any = [] if tags is None else tags
+        given: Any = [] if tags is None else tags
         at, order = datetime.now(UTC) if self._now is None else self._now(), self._held.experienced
-        return MemoryItem(content, importance, year, at, said, order=order)
+        return MemoryItem(content, importance, year, at, given, order=order)
 
     def _change(self, item: MemoryItem | None = None, *, lasting: bool = False) -> int:
         self._held, count = changed(self._held, self.rules, item, lasting=lasting)
@@ -370,21 +370,21 @@ class CognitiveMemory:
 
 def _distinct(scored: Iterable[Scored]) -> dict[str, Scored]:
     """Each text once, the first of it."""
-    found: dict[str, Scored] = {}
+    by_text: dict[str, Scored] = {}
     for one in scored:
-        found.setdefault(one.item.content, one)
-    return found
+        by_text.setdefault(one.item.content, one)
+    return by_text
 
 
-def _kept(data: Any, known: dict[int, MemoryItem]) -> tuple[MemoryItem, ...]:
+def _kept(data: Any, by_order: dict[int, MemoryItem]) -> tuple[MemoryItem, ...]:
     """Saved items. `known` are those that were read already. Raises InvalidInput and what damaged data raise."""
     kept: dict[int, MemoryItem] = {}
-    for one in data:
-        order = validation.count("order", one["order"], least=0, most=2**62)
-        item = replace(MemoryItem.from_json(one), order=order)
-        if order in kept or known.setdefault(order, item) != item:
+    for entry in data:
+        order = validation.count("order", entry["order"], least=0, most=2**62)
+        item = replace(MemoryItem.from_json(entry), order=order)
+        if order in kept or by_order.setdefault(order, item) != item:
             raise InvalidInput("data", f"is damaged: two items are number {order}")
-        kept[order] = known[order]
+        kept[order] = by_order[order]
     return tuple(kept.values())
 
 

@@ -92,13 +92,13 @@ class AuditTrail:
         nothing, for that is what the helpers answer when there is nothing to remember."""
         item = memory_item
         if item is not None:
-            told: JsonObject = {
+            fields: JsonObject = {
                 "content": item.content,
                 "importance": item.importance,
                 "destination": None if memory is None else destination(memory, item),
                 "tags": list(item.tags),
             }
-            self._note(Kind.MEMORY_UPDATE, agent_id, year, {"update_type": update_type, "memory_item": told})
+            self._note(Kind.MEMORY_UPDATE, agent_id, year, {"update_type": update_type, "memory_item": fields})
 
     def log_consolidation(
         self,
@@ -109,21 +109,21 @@ class AuditTrail:
         memory: CognitiveMemory | None = None,
     ) -> None:
         """A year's end took what lasts over into the episodes of that `memory`, which says how many there are now."""
-        told = {
+        fields = {
             "transferred_count": transferred_count,
             "transferred_items": list(transferred_items),
             "working_after": None if memory is None else len(memory.holdings.working),
             "episodic_after": None if memory is None else len(memory.holdings.episodic),
         }
-        self._note(Kind.CONSOLIDATION, agent_id, year, {"consolidation": told})
+        self._note(Kind.CONSOLIDATION, agent_id, year, {"consolidation": fields})
 
     def log_tool_invocation(
         self, agent_id: str, year: int, tool_id: str, parameters: Mapping[str, Any], result: Iterable[str]
     ) -> None:
         """An agent called a tool."""
-        found = list(result)
-        told = {"tool_id": tool_id, "parameters": dict(parameters), "result": found, "result_count": len(found)}
-        self._note(Kind.TOOL_INVOCATION, agent_id, year, {"tool_invocation": told})
+        lines = list(result)
+        fields = {"tool_id": tool_id, "parameters": dict(parameters), "result": lines, "result_count": len(lines)}
+        self._note(Kind.TOOL_INVOCATION, agent_id, year, {"tool_invocation": fields})
 
     def log_invocation(self, agent_id: str, year: int, invocation: Invocation | None) -> None:
         """The same for what a registry's `invoke` answered; nothing for a tool that is not known."""
@@ -156,7 +156,7 @@ class AuditTrail:
 
 def year_end(memory: CognitiveMemory, year: int, audit: AuditTrail | None = None) -> int:
     """End a year: consolidate, and note it. Says how many memories are new among the episodes."""
-    working, episodic = (set(map(_name, place)) for place in memory.holdings[:2])
+    working, episodic = (set(map(_name, items)) for items in memory.holdings[:2])
     count = memory.consolidate()
     if audit is not None:
         taken_over = [one.content for one in memory.holdings.episodic if _name(one) in working - episodic]
@@ -187,11 +187,11 @@ def _trace(at: str, output: Any, state: object, context: Any, memory: CognitiveM
             raise InvalidInput("output", f"has no `{name}`; a trace needs an agent_id and a year")
     usual = HouseholdOutput(output.agent_id, output.year)
 
-    def said(name: str) -> Any:
+    def plain(name: str) -> Any:
         value = getattr(output, name, getattr(usual, name))
         return value if name == "memory_update" else _plain(value)
 
-    update = said("memory_update")
+    update = plain("memory_update")
     read = context.get("retrieved_memories") if isinstance(context, Mapping) else None
     return {
         "timestamp": at,
@@ -199,8 +199,8 @@ def _trace(at: str, output: Any, state: object, context: Any, memory: CognitiveM
         "agent_id": output.agent_id,
         "state_before": _plain(state),
         "memory": _memory_block(memory, output.year, read),
-        "reasoning": {"constructs": said("constructs"), "justification": said("justification")},
-        "action": {"decision_skill": said("decision_skill"), "skill_parameters": said("skill_parameters")},
+        "reasoning": {"constructs": plain("constructs"), "justification": plain("justification")},
+        "action": {"decision_skill": plain("decision_skill"), "skill_parameters": plain("skill_parameters")},
         "memory_update": None
         if update is None
         else {
@@ -209,8 +209,8 @@ def _trace(at: str, output: Any, state: object, context: Any, memory: CognitiveM
             "importance": update.item.importance,
             "destination": destination(memory, update.item),
         },
-        "validation": said("validation"),
-        "state_after": said("state_after"),
+        "validation": plain("validation"),
+        "state_after": plain("state_after"),
     }
 
 
@@ -224,12 +224,12 @@ def _memory_block(memory: CognitiveMemory, year: int, read: object) -> JsonObjec
     # What is in working memory does not fade and has no score, and neither has what is gone since.
     fresh = {one.content for one in working}
     worth: dict[str, float] = {}
-    for one in episodic:
-        if one.content not in fresh:
-            worth[one.content] = max(memory.rules.score(one, year), worth.get(one.content, 0.0))
+    for item in episodic:
+        if item.content not in fresh:
+            worth[item.content] = max(memory.rules.score(item, year), worth.get(item.content, 0.0))
 
     def shown(items: Sequence[MemoryItem]) -> list[JsonObject]:
-        return [{"content": one.content, "importance": one.importance, "year": one.year} for one in items]
+        return [{"content": item.content, "importance": item.importance, "year": item.year} for item in items]
 
     return {
         "retrieved": texts,

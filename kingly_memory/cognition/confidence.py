@@ -56,15 +56,15 @@ def by_likeness(description: str, hits: Iterable[Hit]) -> list[Hit]:
     they make it the same task. Measured on 40 kinds of tasks that share words: either alone errs by half as much again.
     What an outcome's reason or notes share with the description does not make it the same task.
     """
-    found, asked = [], stems(description[:READ])
+    alike, task_stems = [], stems(description[:READ])
     for hit in hits:
         outcome = outcome_of(hit.memory)
         if outcome is not None:
-            said = shared(asked, stems(outcome.task))
-            worded = min(max(hit.relevance, (hit.relevance + said) / 2), NAMED * said)
+            likeness = shared(task_stems, stems(outcome.task))
+            worded = min(max(hit.relevance, (hit.relevance + likeness) / 2), NAMED * likeness)
             meant = hit.scores.get("remote", 0.0)
-            found.append(replace(hit, relevance=max(worded, meant if said or meant >= MEANT_ALONE else 0.0)))
-    return found
+            alike.append(replace(hit, relevance=max(worded, meant if likeness or meant >= MEANT_ALONE else 0.0)))
+    return alike
 
 
 def surplus(description: str) -> int:
@@ -107,30 +107,36 @@ def evidence(hits: Iterable[Hit], *, limit: int = EVIDENCE_LIMIT) -> tuple[Evide
         before = best.get(hit.memory.id)
         if outcome is not None and (before is None or before[0].relevance < hit.relevance):
             best[hit.memory.id] = (hit, outcome)
-    known = _similar([one for one in best.values() if one[1].is_known])
-    others = _similar([one for one in best.values() if not one[1].is_known])
-    known.sort(key=lambda one: (-round(one[0].relevance, 1), -one[0].memory.created_at.timestamp()))
-    known = known[:limit]
-    most = max((hit.relevance for hit, _ in known), default=1.0)
+    counted = _similar([one for one in best.values() if one[1].is_known])
+    uncounted = _similar([one for one in best.values() if not one[1].is_known])
+    counted.sort(key=lambda one: (-round(one[0].relevance, 1), -one[0].memory.created_at.timestamp()))
+    counted = counted[:limit]
+    most = max((hit.relevance for hit, _ in counted), default=1.0)
     return tuple(
-        Evidence(hit.memory.id, said.task, said.status, hit.relevance, hit.relevance / most if said.is_known else 0.0)
-        for hit, said in sorted([*known, *others[: limit - len(known)]], key=_most_relevant_first)
+        Evidence(
+            hit.memory.id,
+            result.task,
+            result.status,
+            hit.relevance,
+            hit.relevance / most if result.is_known else 0.0,
+        )
+        for hit, result in sorted([*counted, *uncounted[: limit - len(counted)]], key=_most_relevant_first)
     )
 
 
-def _similar(found: list[tuple[Hit, TaskOutcome]]) -> list[tuple[Hit, TaskOutcome]]:
+def _similar(outcomes: list[tuple[Hit, TaskOutcome]]) -> list[tuple[Hit, TaskOutcome]]:
     """All of them, most relevant first, if the first is similar enough."""
-    found.sort(key=_most_relevant_first)
-    return found if found and found[0][0].relevance >= SIMILAR else []
+    outcomes.sort(key=_most_relevant_first)
+    return outcomes if outcomes and outcomes[0][0].relevance >= SIMILAR else []
 
 
-def _most_relevant_first(found: tuple[Hit, TaskOutcome]) -> tuple[float, str]:
-    return -found[0].relevance, found[0].memory.id
+def _most_relevant_first(pair: tuple[Hit, TaskOutcome]) -> tuple[float, str]:
+    return -pair[0].relevance, pair[0].memory.id
 
 
-def _weight(found: Iterable[Evidence], status: TaskStatus) -> float:
+def _weight(similar: Iterable[Evidence], status: TaskStatus) -> float:
     """Summed without a rounding that would depend on the order."""
-    return math.fsum(one.weight for one in found if one.status == status)
+    return math.fsum(one.weight for one in similar if one.status == status)
 
 
 # --- confidence -------------------------------------------------------------------------------------------------------
@@ -154,22 +160,22 @@ class Assessment(Plain):
     context: tuple[Memory, ...] = ()
 
 
-def assess(description: str, found: Sequence[Evidence]) -> Assessment:
+def assess(description: str, similar: Sequence[Evidence]) -> Assessment:
     """The confidence for a task, given what came of similar ones.
 
     Another success never lowers it and another failure never raises it, as long as the new one is no more relevant
     than the best and weights are from 0.3 to 1, as `evidence` gives them. The order does not matter.
     """
-    known = [one for one in found if one.is_known]
-    succeeded, failed = _weight(known, TaskStatus.COMPLETED), _weight(known, TaskStatus.FAILED)
-    gain = round(_SWING * succeeded / (succeeded + failed)) if known else 0
-    loss = _SWING - gain if known else 0
-    successes = sum(1 for one in known if one.status == TaskStatus.COMPLETED)
+    counted = [one for one in similar if one.is_known]
+    succeeded, failed = _weight(counted, TaskStatus.COMPLETED), _weight(counted, TaskStatus.FAILED)
+    gain = round(_SWING * succeeded / (succeeded + failed)) if counted else 0
+    loss = _SWING - gain if counted else 0
+    successes = sum(1 for one in counted if one.status == TaskStatus.COMPLETED)
     bonus = _BONUS if successes >= BONUS_FROM else 0
     # By Laplace's rule of succession n outcomes move an expectation by n / (n + 2) of what they show. That is divided
     # by the 5 / 7 of five outcomes, which count in full; what memory says is taken back by the rest. What similar tasks
     # did tells already how hard they are, so a complex description counts in that rest only.
-    unearned = 1 - min(len(known) * (ENOUGH + 2) / ((len(known) + 2) * ENOUGH), 1.0)
+    unearned = 1 - min(len(counted) * (ENOUGH + 2) / ((len(counted) + 2) * ENOUGH), 1.0)
     factors = {
         "base": _BASE,
         "memory_informed": gain,
@@ -181,9 +187,9 @@ def assess(description: str, found: Sequence[Evidence]) -> Assessment:
     return Assessment(
         confidence=sum(factors.values()) / _ONE,
         confidence_factors={name: points / _ONE for name, points in factors.items()},
-        similar_tasks_count=len(found),
-        memory_informed=bool(known),
-        evidence=tuple(found),
+        similar_tasks_count=len(similar),
+        memory_informed=bool(counted),
+        evidence=tuple(similar),
     )
 
 
@@ -224,15 +230,15 @@ def rank(candidates: Sequence[str], hits: Iterable[Hit]) -> Routing:
     score is the success rate by Laplace's rule of succession: one success and one failure are assumed before any is
     seen.
     """
-    names, found = _names(candidates), list(hits)
-    memories: dict[str, Memory] = {hit.memory.id: hit.memory for hit in found}
+    names, outcomes = _names(candidates), list(hits)
+    memories: dict[str, Memory] = {hit.memory.id: hit.memory for hit in outcomes}
     record: dict[str, list[Evidence]] = {name: [] for name in names}
-    for one in evidence(found, limit=len(found)):
-        outcome = outcome_of(memories[one.id])
-        said = (None if outcome is None else outcome.approach, memories[one.id].scope.agent)
-        owner = next((name for name in said if name in names), None)
-        if one.is_known and owner is not None:
-            record[owner].append(one)
+    for similar in evidence(outcomes, limit=len(outcomes)):
+        outcome = outcome_of(memories[similar.id])
+        names_given = (None if outcome is None else outcome.approach, memories[similar.id].scope.agent)
+        owner = next((name for name in names_given if name in names), None)
+        if similar.is_known and owner is not None:
+            record[owner].append(similar)
     scored = []
     for name, own in record.items():
         succeeded = _weight(own, TaskStatus.COMPLETED)

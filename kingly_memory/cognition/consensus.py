@@ -1,8 +1,8 @@
 """What debates came to, and who would not agree: records that are found again by topic (seed 003, ConsensusMemory).
 
-Both are semantic memories of the project, told apart by `metadata.record`. Digests of topic and debate are among their
-tags, so that the index finds all of a topic whatever was stored since. At the significance they have unless told
-otherwise no sweep takes them; archived ones are found too, forgotten ones are not. Pure.
+Both are semantic memories of the project; `metadata.record` says which is which. Digests of topic and debate are among
+their tags, so that the index finds all of a topic whatever was stored since. At their default significance no sweep
+takes them; archived ones are found too, forgotten ones are not. Pure.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Dra
     if stranger is not None:
         raise InvalidInput("agreeing_agents", f"{stranger!r} is not among participating_agents")
     claims = list(all_spoken("key_claims", record.key_claims))
-    said = {
+    metadata = {
         "record": CONSENSUS,
         "topic": topic,
         "conclusion": conclusion,
@@ -121,7 +121,7 @@ def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Dra
     }
     content = "\n".join([topic, conclusion, *(f"- {claim}" for claim in claims)])
     tags = (CONSENSUS, TOPIC_TAG + topic_hash(topic))
-    return _draft(content, record, said, tags, None, content_limit_bytes)
+    return _draft(content, record, metadata, tags, None, content_limit_bytes)
 
 
 def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes: int) -> Draft:
@@ -131,7 +131,7 @@ def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes:
         raise InvalidInput("debate_id", f"{validation.shown(record.debate_id)!r} is no consensus; store that first")
     content = spoken("content", record.content)
     reasoning = spoken("reasoning", record.reasoning) if record.reasoning != "" else ""
-    said = {
+    metadata = {
         "record": DISSENT,
         "debate_id": debate.id,
         "topic": consensus.topic,
@@ -140,19 +140,19 @@ def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes:
     }
     tags = (DISSENT, TOPIC_TAG + consensus.topic_hash, DEBATE_TAG + debate.id)
     agent = validation.required("agent", record.agent)
-    return _draft("\n".join(filter(None, (content, reasoning))), record, said, tags, agent, content_limit_bytes)
+    return _draft("\n".join(filter(None, (content, reasoning))), record, metadata, tags, agent, content_limit_bytes)
 
 
 def _draft(  # noqa: PLR0917  # what both have alike, in the order of a memory
     content: str,
     record: ConsensusRecord | DissentRecord,
-    said: JsonObject,
+    metadata: JsonObject,
     tags: tuple[str, ...],
     agent: str | None,
     content_limit_bytes: int,
 ) -> Draft:
     """Raises InvalidInput."""
-    line = "".join(one if one.isprintable() else " " for one in said["topic"][:KEY_LIMIT])
+    line = "".join(one if one.isprintable() else " " for one in metadata["topic"][:KEY_LIMIT])
     return validation.draft(
         content,
         content_limit_bytes=content_limit_bytes,
@@ -162,25 +162,25 @@ def _draft(  # noqa: PLR0917  # what both have alike, in the order of a memory
         title=" ".join(line.split()) or None,
         agent=agent,
         tags=tags,
-        metadata=said,
+        metadata=metadata,
         created_at=validation.moment("timestamp", record.timestamp),
     )
 
 
 def consensus_of(memory: Memory) -> ConsensusRecord | None:
     """The consensus that a memory holds; None when it holds none that can be read: anybody can store anything."""
-    said = memory.metadata
-    topic, conclusion, rounds = said.get("topic"), said.get("conclusion"), said.get("rounds")
-    if said.get("record") != CONSENSUS or not isinstance(topic, str) or not isinstance(conclusion, str):
+    metadata = memory.metadata
+    topic, conclusion, rounds = metadata.get("topic"), metadata.get("conclusion"), metadata.get("rounds")
+    if metadata.get("record") != CONSENSUS or not isinstance(topic, str) or not isinstance(conclusion, str):
         return None
     return ConsensusRecord(
         topic=topic,
         conclusion=conclusion,
         confidence=memory.confidence,
-        agreeing_agents=_texts(said, "agreeing_agents"),
-        participating_agents=_texts(said, "participating_agents"),
+        agreeing_agents=_texts(metadata, "agreeing_agents"),
+        participating_agents=_texts(metadata, "participating_agents"),
         rounds=rounds if isinstance(rounds, int) else 0,
-        key_claims=_texts(said, "key_claims"),
+        key_claims=_texts(metadata, "key_claims"),
         significance=memory.significance,
         timestamp=memory.created_at,
         id=memory.id,
@@ -203,6 +203,6 @@ def dissent_of(memory: Memory) -> DissentRecord | None:
     )
 
 
-def _texts(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    value = said.get(name)
+def _texts(metadata: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = metadata.get(name)
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()

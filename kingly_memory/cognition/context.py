@@ -174,14 +174,14 @@ def portions(context: Context, texts: Mapping[MemoryId, str], size: int, count: 
     What was forgotten since is missing from the texts, and so from the portions.
     """
     tokens = [(one, span) for one in context.pending for span in token_spans(texts.get(one, ""))][context.skipped :]
-    found = []
+    parts = []
     for start in range(0, count * size, size):
         pieces = {}
         for source, group in groupby(tokens[start : start + size], key=lambda token: token[0]):
             spans = [span for _, span in group]
             pieces[source] = texts[source][spans[0][0] : spans[-1][1]]
-        found.append(Portion("\n".join(pieces.values()), tuple(pieces)))
-    return found
+        parts.append(Portion("\n".join(pieces.values()), tuple(pieces)))
+    return parts
 
 
 def covered(context: Context, texts: Mapping[MemoryId, str], size: int, count: int) -> Context:

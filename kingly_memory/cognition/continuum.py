@@ -94,7 +94,7 @@ def retrieved(
     """The best of the candidates, best first. What was found by its words may be less similar than `min_similarity`:
     an exact term is worth more than its vector says (decision R7). Of several that one agent said in the same words the
     nearest stands."""
-    similar = [one for one in candidates if one.is_worded or one.similarity >= min_similarity]
+    similar = [hit for hit in candidates if hit.is_worded or hit.similarity >= min_similarity]
     nearest: dict[tuple[str | None, str], TieredHit] = {}
     for one in sorted(similar, key=_ORDERS[RetrievalStrategy.FAST_FIRST]):
         nearest.setdefault((one.memory.scope.agent, " ".join(one.memory.content.split())), one)
@@ -114,17 +114,17 @@ def tiers(value: object) -> frozenset[Tier]:
 def metadata(own: Mapping[str, Any] | None, source: object, topic: object) -> JsonObject:
     """What is kept beside the content of an entry. Raises InvalidInput."""
     checked = validation.checked_metadata(own)
-    said = {
+    fields = {
         name: "" if value == "" else validation.required(name, value)
         for name, value in ((SOURCE, source), (TOPIC, topic))
     }
-    for name, value in said.items():
+    for name, value in fields.items():
         if value and checked.get(name, value) != value:
             raise InvalidInput("metadata", f"names another {name} than the entry has; leave it out of one of them")
-    return {**checked, **{name: value for name, value in said.items() if value}}
+    return {**checked, **{name: value for name, value in fields.items() if value}}
 
 
-_NEARNESS = {tier: place for place, tier in enumerate(Tier)}
+_NEARNESS = {tier: index for index, tier in enumerate(Tier)}
 _ORDERS: Mapping[RetrievalStrategy, Callable[[TieredHit], tuple[float, ...]]] = {
     RetrievalStrategy.FAST_FIRST: lambda one: (_NEARNESS[one.tier], -one.relevance),
     RetrievalStrategy.WEIGHTED: lambda one: (-one.relevance * TIER_WEIGHTS[one.tier], _NEARNESS[one.tier]),

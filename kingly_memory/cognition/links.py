@@ -89,36 +89,36 @@ class LinkDraft:
 
 def draft(link_type: object = "related", strength: object = 1.0, description: object = None) -> LinkDraft:
     """Check what a caller says of a link. Raises InvalidInput."""
-    said_type = validation.choice("link_type", link_type, LinkType)
-    return LinkDraft(said_type, validation.share("strength", strength), validation.label("description", description))
+    checked_type = validation.choice("link_type", link_type, LinkType)
+    return LinkDraft(checked_type, validation.share("strength", strength), validation.label("description", description))
 
 
 def write(
-    transaction: Transaction, source: MemoryId, target: MemoryId, said: LinkDraft, now: datetime
+    transaction: Transaction, source: MemoryId, target: MemoryId, link_draft: LinkDraft, now: datetime
 ) -> tuple[Link, bool]:
     """Put the link beside both ends, which the caller has looked up, and say whether anything about it is new; a repeat
     gives the same link its new strength. Raises InvalidInput for an end that has `MOST_LINKS` others."""
     beside = {end: of(transaction, end) for end in (source, target)}
-    earlier = next((one for one in beside[source] if one.joins(source, target, said.link_type)), None)
+    earlier = next((one for one in beside[source] if one.joins(source, target, link_draft.link_type)), None)
     link = Link(
         id=earlier.id if earlier else new_id(now),
         source=source,
         target=target,
-        link_type=said.link_type,
-        strength=said.strength,
-        description=said.description,
+        link_type=link_draft.link_type,
+        strength=link_draft.strength,
+        description=link_draft.description,
         created_at=earlier.created_at if earlier else now,
     )
     if all(link in beside[end] for end in (source, target)):
         return link, False
     for field, end in (("source", source), ("target", target)):
-        others = [one for one in beside[end] if not one.joins(source, target, said.link_type)]
-        if len(others) >= MOST_LINKS:  # what was linked to an end that was erased makes room
-            others = [one for one in others if transaction.row(one.other_end(end)) is not None]
-        if len(others) >= MOST_LINKS:
+        kept = [one for one in beside[end] if not one.joins(source, target, link_draft.link_type)]
+        if len(kept) >= MOST_LINKS:  # what was linked to an end that was erased makes room
+            kept = [one for one in kept if transaction.row(one.other_end(end)) is not None]
+        if len(kept) >= MOST_LINKS:
             problem = f"{end} has {MOST_LINKS} links, and no more are kept beside one memory"
             raise InvalidInput(field, f"{problem}; link a memory that sums up some")
-        _set_beside(transaction, end, [*others, link])
+        _set_beside(transaction, end, [*kept, link])
     return link, True
 
 
@@ -129,8 +129,8 @@ def sever(transaction: Transaction, memory_id: MemoryId) -> None:
 
 def remove(transaction: Transaction, memory_id: MemoryId, link_ids: Collection[str]) -> None:
     """Take away those of a memory's links, from beside both of their ends."""
-    there = of(transaction, memory_id)
-    for end in {memory_id, *(one.other_end(memory_id) for one in there if one.id in link_ids)}:
+    links = of(transaction, memory_id)
+    for end in {memory_id, *(one.other_end(memory_id) for one in links if one.id in link_ids)}:
         _set_beside(transaction, end, [one for one in of(transaction, end) if one.id not in link_ids])
 
 
@@ -170,13 +170,13 @@ def linked_of(
         row = rows[memory_id]
         return row.memory if row is not None and row.memory.scope.space == space and is_shown(row) else None
 
-    found: dict[str, tuple[JsonObject, ...]] = {}
+    by_memory: dict[str, tuple[JsonObject, ...]] = {}
     for memory_id, links in beside(reader, memory_ids).items():
         linked: list[JsonObject] = []
         for link in sorted(links, key=lambda one: -one.strength):
             other = shown(link.other_end(memory_id)) if len(linked) < limit else None
             if other is not None:
-                one = {
+                fields = {
                     "id": other.id,
                     "key": other.key,
                     "title": other.title,
@@ -186,10 +186,10 @@ def linked_of(
                     "direction": "outgoing" if other.id == link.target else "incoming",
                     "strength": link.strength,
                 }
-                linked.append(one)
+                linked.append(fields)
         if linked:
-            found[memory_id] = tuple(linked)
-    return found
+            by_memory[memory_id] = tuple(linked)
+    return by_memory
 
 
 def _set_beside(transaction: Transaction, memory_id: str, links: Sequence[Link]) -> None:

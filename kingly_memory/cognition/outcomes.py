@@ -76,36 +76,36 @@ def outcome_draft(
 
     Of the caller's metadata, names that an outcome uses itself are overwritten.
     """
-    said_task, said_status = spoken("task", task), validation.choice("status", status, TaskStatus)
-    said_approach = validation.label("approach", approach)
-    said_reason = None
+    checked_task, checked_status = spoken("task", task), validation.choice("status", status, TaskStatus)
+    checked_approach = validation.label("approach", approach)
+    checked_reason = None
     if reason is not None:
         from kingly_memory.text.redaction import redact
 
         # It often quotes an error, and an outcome may leave this machine.
 
-        said_reason = redact(spoken("reason", reason)).text
-    said_notes = all_spoken("notes", notes)
+        checked_reason = redact(spoken("reason", reason)).text
+    checked_notes = all_spoken("notes", notes)
     if not isinstance(metadata, Mapping | None):
         raise InvalidInput("metadata", f"expected a JSON object, not {type(metadata).__name__}")
-    short_reason = None if said_reason is None else _excerpt(said_reason)
-    short_notes = [_excerpt(note) for note in said_notes[-MOST_NOTES:]]
+    short_reason = None if checked_reason is None else _excerpt(checked_reason)
+    short_notes = [_excerpt(note) for note in checked_notes[-MOST_NOTES:]]
     record = {
         "record": TASK_OUTCOME,
-        "status": said_status.value,
-        "task": _excerpt(said_task),
-        "approach": said_approach,
+        "status": checked_status.value,
+        "task": _excerpt(checked_task),
+        "approach": checked_approach,
         "duration_s": None if duration_s is None else validation.seconds("duration_s", duration_s),
         "reason": short_reason,
         "notes": short_notes,
     }
 
     def content(reason: str | None, notes: Sequence[str]) -> str:
-        status = said_status.value.capitalize() + ("" if reason is None else f": {reason}")
-        approach = [] if said_approach is None else [f"Approach: {said_approach}"]
-        return "\n".join([said_task, status, *approach, *(f"- {note}" for note in notes)])
+        status = checked_status.value.capitalize() + ("" if reason is None else f": {reason}")
+        approach = [] if checked_approach is None else [f"Approach: {checked_approach}"]
+        return "\n".join([checked_task, status, *approach, *(f"- {note}" for note in notes)])
 
-    text = content(said_reason, said_notes)
+    text = content(checked_reason, checked_notes)
     if len(text.encode(errors="replace")) > content_limit_bytes:
         text = content(short_reason, short_notes)
     return validation.draft(
@@ -113,7 +113,7 @@ def outcome_draft(
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
         significance=significance,
-        tags=(TASK_OUTCOME, said_status.value, *validation.tag_list("tags", tags)),
+        tags=(TASK_OUTCOME, checked_status.value, *validation.tag_list("tags", tags)),
         context_id=context_id,
         agent=agent,
         metadata={**(metadata or {}), **record},
@@ -131,7 +131,7 @@ def assessment_draft(
     significance: object = ASSESSMENT_SIGNIFICANCE,
 ) -> Draft:
     """The memory of an assessment, in the seed's words. It is never evidence for another one."""
-    said = {
+    fields = {
         "task": task[:TASK_LIMIT],
         "confidence": confidence,
         "factors": dict(factors),
@@ -139,7 +139,7 @@ def assessment_draft(
         "context_id": context_id,
     }
     return validation.draft(
-        json.dumps(said, ensure_ascii=False),
+        json.dumps(fields, ensure_ascii=False),
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
         significance=significance,
@@ -175,10 +175,10 @@ def _is_assessment(memory: Memory) -> bool:
     if not memory.content.lstrip().startswith("{") or "similar_tasks_found" not in memory.content:
         return False
     try:
-        said = json.loads(memory.content)
+        fields = json.loads(memory.content)
     except (ValueError, RecursionError):
         return False
-    return isinstance(said, dict) and said.keys() >= _ASSESSMENT_NAMES
+    return isinstance(fields, dict) and fields.keys() >= _ASSESSMENT_NAMES
 
 
 def spoken(name: str, value: object) -> str:
@@ -196,11 +196,11 @@ def all_spoken(name: str, value: object) -> tuple[str, ...]:
         value = (value,)
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
         raise InvalidInput(name, f"expected a list of texts, not {type(value).__name__}")
-    several = tuple(value)
-    for one in several:
-        if not isinstance(one, str):
-            raise InvalidInput(name, f"expected texts, not {type(one).__name__}")
-    return tuple(one.strip() for one in several if one.strip())
+    texts = tuple(value)
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidInput(name, f"expected texts, not {type(text).__name__}")
+    return tuple(one.strip() for one in texts if one.strip())
 
 
 def _excerpt(text: str) -> str:

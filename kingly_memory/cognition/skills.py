@@ -32,7 +32,7 @@ class SkillUpdate:
 def skill_updates() -> Mapping[str, SkillUpdate]:
     """By the name of each packaged skill, what carrying it out leaves in memory."""
     updates = _packaged()["memory_updates"].items()
-    return {name: SkillUpdate(**{**said, "tags": tuple(said["tags"])}) for name, said in updates}
+    return {name: SkillUpdate(**{**fields, "tags": tuple(fields["tags"])}) for name, fields in updates}
 
 
 def update_memory_from_skill(
@@ -85,10 +85,10 @@ class Skill:
     def invoke(self, memory: CognitiveMemory, **given: Any) -> Invocation:
         """Retrieve by what the caller gives, which `CognitiveMemory.retrieve` takes, else by the tool's parameters;
         never more than its `max_retrieve` memories. Raises InvalidInput."""
-        said = {name: value for name, value in given.items() if value is not None}
-        chosen = {"top_k": TOP_K, "current_year": 0, **self.parameters, **said}
-        asked = validation.count("top_k", chosen["top_k"], least=0, most=validation.RESULTS_LIMIT)
-        chosen["top_k"] = min(asked, self.institutional_constraints["max_retrieve"])
+        arguments = {name: value for name, value in given.items() if value is not None}
+        chosen = {"top_k": TOP_K, "current_year": 0, **self.parameters, **arguments}
+        top_k = validation.count("top_k", chosen["top_k"], least=0, most=validation.RESULTS_LIMIT)
+        chosen["top_k"] = min(top_k, self.institutional_constraints["max_retrieve"])
         return Invocation(self.skill_id, chosen, tuple(memory.retrieve(**chosen)))
 
 
@@ -98,7 +98,7 @@ class SkillRegistry(dict[str, Skill]):
     @classmethod
     def load(cls) -> SkillRegistry:
         """The packaged tools."""
-        return cls({said["skill_id"]: Skill(**said) for said in _packaged()["memory_tools"]})
+        return cls({fields["skill_id"]: Skill(**fields) for fields in _packaged()["memory_tools"]})
 
     def invoke(self, skill_id: str, agent_type: str, memory: CognitiveMemory, **given: Any) -> Invocation | None:
         """Call a tool for an agent; None for one that is not known, or not for such agents. Raises InvalidInput."""
@@ -111,5 +111,5 @@ class SkillRegistry(dict[str, Skill]):
 def _packaged() -> dict[str, Any]:
     import yaml  # type: ignore[import-untyped,unused-ignore]  # typed where its stubs are installed
 
-    found: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("skills.yaml").read_bytes())
-    return found
+    packaged: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("skills.yaml").read_bytes())
+    return packaged

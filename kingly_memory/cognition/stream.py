@@ -22,7 +22,7 @@ from kingly_memory.validation import Draft
 
 RECORD = "event"
 """What `metadata.record` of a recorded event says."""
-MOST_TOLD = 20
+MOST_RECOUNTED = 20
 """Events that a summary has a line for, the most significant; the others are counted."""
 LINE = 300
 """Characters of an event that a summary shows."""
@@ -73,10 +73,10 @@ def draft(event: MemoryEvent, agent: str, *, content_limit_bytes: int) -> Draft:
 
 def event_of(memory: Memory) -> MemoryEvent:
     """A memory as something that happened, whoever stored it."""
-    said = memory.metadata
-    kind, own = said.get("record"), said
-    if kind == RECORD and isinstance(said.get("kind"), str) and isinstance(said.get("metadata", {}), dict):
-        kind, own = said["kind"], said.get("metadata", {})
+    metadata = memory.metadata
+    kind, own = metadata.get("record"), metadata
+    if kind == RECORD and isinstance(metadata.get("kind"), str) and isinstance(metadata.get("metadata", {}), dict):
+        kind, own = metadata["kind"], metadata.get("metadata", {})
     return MemoryEvent(
         content=memory.content,
         timestamp=memory.created_at,
@@ -89,10 +89,13 @@ def event_of(memory: Memory) -> MemoryEvent:
     )
 
 
-def latest(memories: Iterable[Memory], limit: int, known: Collection[str] = ()) -> list[Memory]:
-    """Those that happened last, the last first, without the known ones; of one instant, what was stored later."""
-    others = ((one.created_at, order, one) for order, one in enumerate(memories) if one.id not in known)
-    return [one for _, _, one in heapq.nlargest(limit, others, key=lambda each: each[:2])]
+def latest(memories: Iterable[Memory], limit: int, but_for: Collection[str] = ()) -> list[Memory]:
+    """The memories that happened last, the last first; of one instant, the one stored later first. Ids in `but_for` are
+    left out."""
+    candidates = (
+        (memory.created_at, order, memory) for order, memory in enumerate(memories) if memory.id not in but_for
+    )
+    return [one for _, _, one in heapq.nlargest(limit, candidates, key=lambda each: each[:2])]
 
 
 def bounds(time_range: object) -> tuple[datetime | None, datetime | None]:
@@ -124,7 +127,7 @@ def recounted(
             kinds[event.kind] += 1
             yield event.significance, memory.created_at, order, event
 
-    weightiest = heapq.nlargest(MOST_TOLD, counted(), key=lambda one: one[:3])
+    weightiest = heapq.nlargest(MOST_RECOUNTED, counted(), key=lambda one: one[:3])
     ends = (("from", since), ("until", until))
     span = "".join(f" {word} {_moment(at)}" for word, at in ends if at is not None) + (" UTC" if since or until else "")
     count = kinds.total()
@@ -133,8 +136,8 @@ def recounted(
     by_kind = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items(), key=lambda one: (-one[1], one[0])))
     lines = [f"{count} event{'s' * (count != 1)} of {agent}{span}: {by_kind}."]
     for _, at, _, event in sorted(weightiest, key=lambda one: one[1:3]):
-        said = " ".join(gist(event.content[:READ]).split())
-        shown = said if len(said) <= LINE else f"{said[: LINE - 1].rstrip()}…"
+        sentence = " ".join(gist(event.content[:READ]).split())
+        shown = sentence if len(sentence) <= LINE else f"{sentence[: LINE - 1].rstrip()}…"
         lines.append(f"- {_moment(at)} {event.kind}: {shown}")
     if left := count - len(weightiest):
         lines.append(f"- and {left} more that mattered less")

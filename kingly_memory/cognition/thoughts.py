@@ -89,24 +89,24 @@ def chain_name(value: object) -> str:
     return name
 
 
-def placed(transaction: Transaction, said: Step, space: str, now: datetime, found: Chain | None = None) -> Draft:
+def placed(transaction: Transaction, unplaced: Step, space: str, now: datetime, file_end: Chain | None = None) -> Draft:
     """The memory that a thought is stored as: after its parent, which is the chain's last thought unless another is
     named.
 
-    `found` is the end of a chain that came from a file and is not noted yet. Raises InvalidInput.
+    `file_end` is the end of a chain that came from a file and is not noted yet. Raises InvalidInput.
     """
-    parent = None if said.parent_id is None else _parent(transaction, said, space)
-    chain_id = said.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
-    chain = _chain(transaction.facet(FACET, digest(space, chain_id))) or found
+    parent = None if unplaced.parent_id is None else _parent(transaction, unplaced, space)
+    chain_id = unplaced.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
+    chain = _chain(transaction.facet(FACET, digest(space, chain_id))) or file_end
     if chain is not None and chain.position >= MOST_THOUGHTS:
         raise InvalidInput("chain_id", f"{chain_id!r} has {MOST_THOUGHTS:,} thoughts; begin another chain")
     last = None if chain is None else _last_known(transaction, chain.last)
     return replace(
-        said.draft,
-        tags=validation.tag_list("thought_type", (RECORD, said.thought_type, CHAIN_TAG + chain_id)),
+        unplaced.draft,
+        tags=validation.tag_list("thought_type", (RECORD, unplaced.thought_type, CHAIN_TAG + chain_id)),
         metadata={
             "record": RECORD,
-            "thought_type": said.thought_type,
+            "thought_type": unplaced.thought_type,
             "chain_id": chain_id,
             "parent_id": last if parent is None else parent.id,
             "position": 1 if chain is None else chain.position + 1,
@@ -122,19 +122,19 @@ def note(transaction: Transaction, space: str, memory: Memory) -> None:
 
 def thought(memory: Memory, receipt: Receipt) -> Thought:
     """A memory for which `is_thought` holds."""
-    told = {name: memory.metadata[name] for name in ("thought_type", "chain_id", "parent_id", "position")}
-    return Thought(id=memory.id, content=memory.content, receipt=receipt, **told)
+    fields = {name: memory.metadata[name] for name in ("thought_type", "chain_id", "parent_id", "position")}
+    return Thought(id=memory.id, content=memory.content, receipt=receipt, **fields)
 
 
 def is_thought(memory: Memory) -> bool:
     """True when a memory is a step of a chain, whoever wrote it."""
-    said = memory.metadata
+    fields = memory.metadata
     return (
-        said.get("record") == RECORD
-        and isinstance(said.get("chain_id"), str)
-        and isinstance(said.get("thought_type"), str)
-        and isinstance(said.get("parent_id"), str | None)
-        and isinstance(said.get("position"), int)
+        fields.get("record") == RECORD
+        and isinstance(fields.get("chain_id"), str)
+        and isinstance(fields.get("thought_type"), str)
+        and isinstance(fields.get("parent_id"), str | None)
+        and isinstance(fields.get("position"), int)
     )
 
 
@@ -169,13 +169,13 @@ def _chain(facet: Mapping[str, Any] | None) -> Chain | None:
     return Chain(MemoryId(last), position) if isinstance(last, str) and isinstance(position, int) else None
 
 
-def _parent(transaction: Transaction, said: Step, space: str) -> Memory:
-    row = None if said.parent_id is None else transaction.row(said.parent_id)
+def _parent(transaction: Transaction, unplaced: Step, space: str) -> Memory:
+    row = None if unplaced.parent_id is None else transaction.row(unplaced.parent_id)
     if row is None or row.memory.scope.space != space or not is_thought(row.memory):
-        raise InvalidInput("parent_id", f"{validation.shown(said.parent_id)!r} is no thought of this project")
+        raise InvalidInput("parent_id", f"{validation.shown(unplaced.parent_id)!r} is no thought of this project")
     if row.standing is Standing.FORGOTTEN:
         raise InvalidInput("parent_id", f"{row.memory.id!r} was forgotten; restore it first")
-    if said.chain_id not in (None, row.memory.metadata["chain_id"]):
+    if unplaced.chain_id not in (None, row.memory.metadata["chain_id"]):
         raise InvalidInput("parent_id", f"{row.memory.id!r} is a thought of another chain; leave chain_id out")
     return row.memory
 

@@ -374,7 +374,7 @@ class Engine:
         with the memory."""
         memory_id = self._row("memory_id", scope, request.memory_id).memory.id
         latest = self._clock.now() + CLOCKS_APART
-        pin = None if request.pin is None else pins.told(request.pin, latest.timestamp())
+        pin = None if request.pin is None else pins.received(request.pin, latest.timestamp())
         if request.pin is not None and pin is None:
             raise InvalidInput("pin", "expected whether it is `pinned`, its `weight`, and since when (`at`)")
         rated = Ratings.heard(request.ratings, latest)

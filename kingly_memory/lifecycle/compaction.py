@@ -161,8 +161,8 @@ def compact(threads: Iterable[ActiveThread], how: CompactionStrategy, now_s: flo
 def _merges(active: Mapping[str, ActiveThread], how: CompactionStrategy) -> Iterator[MergeThreads]:
     """The most alike first, and no thread twice. The older one goes on, unless only the younger one is pinned."""
     taken: set[str] = set()
-    found = alike(((one.id, one.topic) for one in active.values()), how.merge_threshold)
-    for similarity, *ends in sorted(found, key=lambda pair: (-pair[0], pair[1:])):
+    pairs = alike(((one.id, one.topic) for one in active.values()), how.merge_threshold)
+    for similarity, *ends in sorted(pairs, key=lambda pair: (-pair[0], pair[1:])):
         kept, gone = sorted((active[end] for end in ends), key=lambda one: (not one.pinned, one.last_active, one.id))
         if not gone.pinned and taken.isdisjoint(ends):
             taken.update(ends)

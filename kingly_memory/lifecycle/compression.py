@@ -115,11 +115,11 @@ LEARNED_AS = {
 
 def learned_as(value: object) -> MemoryType:
     """The type of memory that something learned becomes. Raises InvalidInput."""
-    found = LEARNED_AS.get(value.strip().casefold()) if isinstance(value, str) else None
-    if found is None:
-        known = ", ".join(LEARNED_AS)
-        raise InvalidInput("memory_type", f"{str(value)[:40]!r} cannot be learned as; choose one of {known}")
-    return found
+    learned = LEARNED_AS.get(value.strip().casefold()) if isinstance(value, str) else None
+    if learned is None:
+        choices = ", ".join(LEARNED_AS)
+        raise InvalidInput("memory_type", f"{str(value)[:40]!r} cannot be learned as; choose one of {choices}")
+    return learned
 
 
 # --- by rules -------------------------------------------------------------------------------------------------------
@@ -163,22 +163,22 @@ def compress(
     whole = Sentence(len(text) - len(text.lstrip()), len(text.rstrip()))
     everything = sentences(text) or [whole]
     first: dict[str, Sentence] = {}
-    for one in everything:  # white space apart, every character counts
-        first.setdefault(" ".join(one.of(text).split()), one)
-    said = list(first.values())
-    told = [one for one in said if one.tells] or said
+    for sentence in everything:  # white space apart, every character counts
+        first.setdefault(" ".join(sentence.of(text).split()), sentence)
+    distinct = list(first.values())
+    chosen = [one for one in distinct if one.tells] or distinct
     wanted = stems(focus) if focus else set()
-    told = [one for one in told if wanted & stems(one.of(text))] or told if wanted else told
-    quoted = [one.of(text) for one in told]
+    chosen = [one for one in chosen if wanted & stems(one.of(text))] or chosen if wanted else chosen
+    quoted = [one.of(text) for one in chosen]
 
-    def those(what: re.Pattern[str]) -> tuple[str, ...]:
-        found = (one for one in quoted if not one.endswith(_QUESTION) and what.search(one))
-        return tuple(shortened(" ".join(one.split()), ENTRY_LIMIT) for one in islice(found, MOST_FACTS[level]))
+    def those(pattern: re.Pattern[str]) -> tuple[str, ...]:
+        matches = (quote for quote in quoted if not quote.endswith(_QUESTION) and pattern.search(quote))
+        return tuple(shortened(" ".join(one.split()), ENTRY_LIMIT) for one in islice(matches, MOST_FACTS[level]))
 
     is_light = level is CompressionLevel.LIGHT
     return CompressedMemory(
         full_content=text,
-        summary=_without_repeats(text, everything, said) if is_light else _ends(text, told, level),
+        summary=_without_repeats(text, everything, distinct) if is_light else _ends(text, chosen, level),
         key_facts=those(_FACT),
         constraints=those(_CONSTRAINT),
         patterns=those(_PATTERN),
@@ -198,30 +198,30 @@ def shortened(text: str, most: int) -> str:
     return f"{cut[:at].rstrip() if at > most - _CUT_REACH else cut}…"
 
 
-def _ends(text: str, told: Sequence[Sentence], level: CompressionLevel) -> str:
+def _ends(text: str, chosen: Sequence[Sentence], level: CompressionLevel) -> str:
     """The first sentence, and the last one where the level keeps it."""
-    first = shortened(told[0].of(text), LONGEST[level])
-    if len(told) == 1 or level is CompressionLevel.AGGRESSIVE:
+    first = shortened(chosen[0].of(text), LONGEST[level])
+    if len(chosen) == 1 or level is CompressionLevel.AGGRESSIVE:
         return first
-    last = told[-1]
-    between = text[told[-2].end : last.start] + text[told[0].end : told[1].start]
+    last = chosen[-1]
+    between = text[chosen[-2].end : last.start] + text[chosen[0].end : chosen[1].start]
     is_ended = first.rstrip("\"'”’»)]}*_`」』）】》")[-1:] in tuple(".!?…。！？｡؟।:")
     joint = "" if not any(map(str.isspace, between)) else " " if is_ended else "\n"
     return f"{first}{joint}{shortened(last.of(text), LONGEST[level])}"
 
 
-def _without_repeats(text: str, everything: Sequence[Sentence], said: Sequence[Sentence]) -> str:
+def _without_repeats(text: str, everything: Sequence[Sentence], distinct: Sequence[Sentence]) -> str:
     """The sentences with what stood in front of each, with less white space in it: one space, or one blank line."""
-    kept = {one.start for one in said}
+    kept = {one.start for one in distinct}
     pieces: list[str] = []
     before = 0
-    for one in everything:
-        if one.start in kept:
-            gap = text[before : one.start]
+    for sentence in everything:
+        if sentence.start in kept:
+            gap = text[before : sentence.start]
             if gap.isspace() and "\n" not in gap:
                 gap = " "
-            pieces += (re.sub(r"[^\S\n]+\n", "\n", gap), one.of(text))
-        before = one.end
+            pieces += (re.sub(r"[^\S\n]+\n", "\n", gap), sentence.of(text))
+        before = sentence.end
     return re.sub(r"\n{3,}", "\n\n", "".join(pieces)).strip()
 
 
@@ -280,11 +280,11 @@ class MemoryCompressor:
     ) -> str | None:
         """The rule that at least three experiences have in common; None when there are fewer, no model that may be
         shown them, no answer or no pattern. `significance` is the least of theirs. Raises InvalidInput."""
-        told = [one for one in _texts("experiences", experiences) if one.strip()]
+        given = [one for one in _texts("experiences", experiences) if one.strip()]
         model = self._model_for(significance)
-        if len(told) < FEWEST_EXPERIENCES or model is None:
+        if len(given) < FEWEST_EXPERIENCES or model is None:
             return None
-        prompt = await asyncio.to_thread(compression_model.heuristic, told, is_here=self._model_is_here)
+        prompt = await asyncio.to_thread(compression_model.heuristic, given, is_here=self._model_is_here)
         return compression_model.statement(await self._reply(model, prompt), but_for=compression_model.NO_PATTERN)
 
     async def deduplicate_knowledge(
@@ -295,31 +295,31 @@ class MemoryCompressor:
         It stays as it is where nothing is similar, no model may be asked, or the model's reply loses its numbers or
         most of its words. `significance` is the least of all texts'. Raises InvalidInput.
         """
-        said, known = _text("new", new), _texts("existing", existing)
-        if not self._config.enabled or not known:
-            return said
-        if _written(said) in map(_written, known):
+        statement, before = _text("new", new), _texts("existing", existing)
+        if not self._config.enabled or not before:
+            return statement
+        if _written(statement) in map(_written, before):
             return None
         model = self._model_for(significance)
-        alike = await asyncio.to_thread(_alike, said, known) if model else []
+        alike = await asyncio.to_thread(_alike, statement, before) if model else []
         if model is None or not alike:
-            return said
-        reply = await self._reply(model, compression_model.merge(said, alike, is_here=self._model_is_here))
+            return statement
+        reply = await self._reply(model, compression_model.merge(statement, alike, is_here=self._model_is_here))
         if compression_model.is_word(reply, compression_model.DUPLICATE):
             return None
         merged = compression_model.statement(reply, but_for=compression_model.DUPLICATE)
-        return said if merged is None or not holds(merged, said) else merged
+        return statement if merged is None or not holds(merged, statement) else merged
 
     async def _compressed(
         self, text: str, level: CompressionLevel | str | None, question: _Question, focus: str | None, worth: float
     ) -> CompressedMemory:
         chosen = validation.choice("level", self._config.level if level is None else level, CompressionLevel)
-        said = validation.mended(_text("text", text))
+        whole = validation.mended(_text("text", text))
         model = self._model_for(worth)
         if not self._config.enabled:
-            return compress(said, CompressionLevel.NONE, reason="compression is switched off")
-        if chosen is CompressionLevel.NONE or not said.strip():
-            return compress(said, chosen)
+            return compress(whole, CompressionLevel.NONE, reason="compression is switched off")
+        if chosen is CompressionLevel.NONE or not whole.strip():
+            return compress(whole, chosen)
         extract, reason = None, None
         try:
             if self._model is None:
@@ -328,7 +328,7 @@ class MemoryCompressor:
                 raise LanguageModelError(
                     f"it is not on this machine, and what has a significance of {REMOTE_ABOVE} or less stays here"
                 )
-            prompt = await asyncio.to_thread(question, said, chosen, MOST_FACTS[chosen])
+            prompt = await asyncio.to_thread(question, whole, chosen, MOST_FACTS[chosen])
             extract = compression_model.extract(await answer(model, prompt))
             if extract is None:
                 raise LanguageModelError("its reply has none of the sections that it was asked for")
@@ -337,7 +337,7 @@ class MemoryCompressor:
                 raise
             if self._model is not None:
                 reason = f"compressed by rules, since the model gave no answer: {error.reason}"
-        by_rules = await asyncio.to_thread(compress, said, chosen, focus, reason=reason)
+        by_rules = await asyncio.to_thread(compress, whole, chosen, focus, reason=reason)
         return by_rules if extract is None else _by_model(by_rules, extract)
 
     async def _reply(self, model: LanguageModel, prompt: str) -> str | None:
@@ -368,16 +368,16 @@ def _by_model(by_rules: CompressedMemory, extract: Extract) -> CompressedMemory:
     return replace(by_rules, **short, summary=extract.summary, summariser=Summariser.MODEL, reason=None)
 
 
-def similarity(one: str, other: str) -> float:
+def similarity(text: str, other: str) -> float:
     """The share of their words that both have, 0 to 1 (Jaccard 1901)."""
-    ours, theirs = set(words(one)), set(words(other))
+    ours, theirs = set(words(text)), set(words(other))
     return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
 
 
-def _alike(text: str, several: Sequence[str]) -> list[str]:
+def _alike(text: str, texts: Sequence[str]) -> list[str]:
     """The five that are most similar, the most similar first, as far as they are."""
-    found = [(share, one) for one in several if (share := similarity(text, one)) >= SIMILAR]
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])][:5]
+    similar = [(share, one) for one in texts if (share := similarity(text, one)) >= SIMILAR]
+    return [one for _, one in sorted(similar, key=lambda pair: -pair[0])][:5]
 
 
 def holds(text: str, other: str) -> bool:

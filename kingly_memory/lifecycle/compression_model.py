@@ -85,9 +85,9 @@ def outcome(text: str, level: str, most_facts: int, *, is_here: bool) -> str:
 
 def conversation(text: str, level: str, most_facts: int, *, focus: str, is_here: bool) -> str:
     """The question what a conversation taught, above all about its focus."""
-    told = f"\nAbove all, note what it says about: {_entry(focus, is_here)}" if focus else ""
+    emphasis = f"\nAbove all, note what it says about: {_entry(focus, is_here)}" if focus else ""
     material = _excerpt(text, is_here)
-    return _CONVERSATION.format(quoted=MATERIAL, kept=_KEPT[level], focus=told, most=most_facts, material=material)
+    return _CONVERSATION.format(quoted=MATERIAL, kept=_KEPT[level], focus=emphasis, most=most_facts, material=material)
 
 
 def heuristic(experiences: Sequence[str], *, is_here: bool) -> str:
@@ -97,9 +97,9 @@ def heuristic(experiences: Sequence[str], *, is_here: bool) -> str:
     return _HEURISTIC.format(quoted=MATERIAL, material=listed)
 
 
-def merge(new: str, known: Sequence[str], *, is_here: bool) -> str:
+def merge(new: str, statements: Sequence[str], *, is_here: bool) -> str:
     """The question for one statement out of several that are alike."""
-    listed = "\n".join(f"- {_entry(one, is_here)}" for one in known)
+    listed = "\n".join(f"- {_entry(one, is_here)}" for one in statements)
     return _MERGE.format(quoted=MATERIAL, new=_entry(new, is_here), material=listed)
 
 
@@ -165,15 +165,15 @@ def extract(reply: object) -> Extract | None:
     """What a reply says; None when it has no section with anything in it. Nothing raises."""
     if not isinstance(reply, str):
         return None
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     for section, entry in _sections(_answer(reply)):
         plain = _plain(entry)
-        if not _NOTHING.fullmatch(plain) and plain not in found.setdefault(section, []):
-            found[section].append(plain)
-    if not any(found.values()):
+        if not _NOTHING.fullmatch(plain) and plain not in sections.setdefault(section, []):
+            sections[section].append(plain)
+    if not any(sections.values()):
         return None
-    summary = " ".join(found.pop("summary", ()))
-    return Extract(summary, **{name: tuple(some[:MOST_ENTRIES]) for name, some in found.items()})
+    summary = " ".join(sections.pop("summary", ()))
+    return Extract(summary, **{name: tuple(some[:MOST_ENTRIES]) for name, some in sections.items()})
 
 
 def statement(reply: object, *, but_for: str) -> str | None:
@@ -200,15 +200,15 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
     section, entry = "", ""
     for line in text.splitlines():
         header = _HEADER.fullmatch(line)
-        said = (line if header is None else header[2]).strip()
-        bullet = _BULLET.match(said)
-        if header is None and bullet is None and said and line[:1].isspace():
-            entry = f"{entry} {said}"
+        content = (line if header is None else header[2]).strip()
+        bullet = _BULLET.match(content)
+        if header is None and bullet is None and content and line[:1].isspace():
+            entry = f"{entry} {content}"
             continue
         if section and entry:
             yield section, entry
         section = section if header is None else _SECTIONS[re.sub(r"[ -]", "_", header[1].casefold())]
-        entry = said[bullet.end() :] if bullet else said
+        entry = content[bullet.end() :] if bullet else content
     if section and entry:
         yield section, entry
 

@@ -158,10 +158,10 @@ def figures(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) ->
 
 def explained(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> JsonObject:
     """A strength with all that a reader wants to know about it, rounded."""
-    found = figures(vitals, now_s, rules)
+    values = figures(vitals, now_s, rules)
     return {
-        **{name: round(figure, 4) for name, figure in found.items()},
-        "state": state(found["strength"], rules).value,
+        **{name: round(figure, 4) for name, figure in values.items()},
+        "state": state(values["strength"], rules).value,
         "reinforcements": len(vitals.recent(now_s)),
     }
 

@@ -73,19 +73,21 @@ UsualLifetimes = Mapping[str, Lifetime | None]
 """The lifetime of each type and kind, by its name; None for no end. They do not count yet."""
 
 
-def usual_lifetimes(said: Lifetimes) -> UsualLifetimes:
+def usual_lifetimes(settings: Lifetimes) -> UsualLifetimes:
     """As the settings say; a kind that they do not name has that of its type."""
     types = {one.value: one for one in MemoryType}
-    lengths_s = {name: getattr(said, name, getattr(said, kind.value)) for name, kind in {**types, **KINDS}.items()}
+    lengths_s = {
+        name: getattr(settings, name, getattr(settings, kind.value)) for name, kind in {**types, **KINDS}.items()
+    }
     return {name: None if math.isinf(length) else Lifetime(None, length) for name, length in lengths_s.items()}
 
 
-def later_of(one: Lifetime | None, other: Lifetime | None, now_s: float) -> Lifetime | None:
+def later_of(first: Lifetime | None, other: Lifetime | None, now_s: float) -> Lifetime | None:
     """The one that ends later when both are used now; None, which is no end, ends last."""
-    if one is None or other is None:
+    if first is None or other is None:
         return None
     return max(
-        one, other, key=lambda each: each.expires_at or 0.0 if each.sliding_s is None else now_s + each.sliding_s
+        first, other, key=lambda each: each.expires_at or 0.0 if each.sliding_s is None else now_s + each.sliding_s
     )
 
 

@@ -72,7 +72,7 @@ class Policies:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What is to become of one memory, as its text (`revision`) and its facets (`mark`) were then. `policy` names who
-    wants it. What has ended may be `elsewhere`, in another project, which is told nothing of it."""
+    wants it. `elsewhere`: the memory has ended and belongs to another project than the one that sweeps."""
 
     memory_id: MemoryId
     revision: int
@@ -108,7 +108,7 @@ class Plan:
 
 
 def plan(
-    asked: Policies,
+    chosen: Policies,
     now_s: float,
     space: str,
     *,
@@ -122,7 +122,7 @@ def plan(
     """
     over: dict[MemoryId, Decision] = {}
     waiting = 0
-    for subject in ended if LIFETIMES in asked.names else ():
+    for subject in ended if LIFETIMES in chosen.names else ():
         verdict = policies.ended(subject, now_s)
         is_elsewhere = subject.memory.scope.space != space
         if isinstance(verdict, Keep):
@@ -130,29 +130,29 @@ def plan(
             continue
         over[subject.memory.id] = _decision(subject, LIFETIMES, verdict, elsewhere=is_elsewhere)
 
-    is_tiered = TIERS in asked.names
-    crowd = _Crowd(asked.rules.tiers, now_s)
+    is_tiered = TIERS in chosen.names
+    crowd = _Crowd(chosen.rules.tiers, now_s)
     categories: Counter[Category] = Counter()
     fading: list[tuple[Archive, Subject]] = []
-    for one in live if is_tiered or STRENGTH in asked.names else ():
-        if one.memory.id in over:
+    for subject in live if is_tiered or STRENGTH in chosen.names else ():
+        if subject.memory.id in over:
             continue
-        categories[category(one.memory)] += 1
-        weak = policies.faded(one, now_s, asked.rules.strength) if STRENGTH in asked.names else None
+        categories[category(subject.memory)] += 1
+        weak = policies.faded(subject, now_s, chosen.rules.strength) if STRENGTH in chosen.names else None
         if isinstance(weak, Archive):
-            fading.append((weak, _light(one)))
+            fading.append((weak, _light(subject)))
         elif is_tiered:
-            crowd.see(_light(one))
+            crowd.see(_light(subject))
 
     faded: list[Decision] = []
     spared: set[MemoryId] = set()
     # Between equally strong ones the less significant, the older one goes first.
     fading.sort(
-        key=lambda one: (
-            one[0].figures["strength"],
-            one[1].memory.significance,
-            one[1].memory.updated_at.timestamp(),
-            one[1].memory.id,
+        key=lambda pair: (
+            pair[0].figures["strength"],
+            pair[1].memory.significance,
+            pair[1].memory.updated_at.timestamp(),
+            pair[1].memory.id,
         )
     )
     for weak, subject in fading:
@@ -167,7 +167,7 @@ def plan(
 
     return Plan(
         at_s=now_s,
-        policies=asked.names,
+        policies=chosen.names,
         decisions=(*over.values(), *faded, *_summarised_last(moved)),
         waiting=waiting,
         spared=len(spared | crowd.spared),
@@ -189,8 +189,8 @@ def category(memory: Memory) -> Category:
 
 def heading(memory: Memory) -> Heading:
     """The summary that a memory would go into. The topic is `metadata["topic"]`, else the first tag, else the type."""
-    said = memory.metadata.get("topic")
-    topic = said if isinstance(said, str) and said.strip() else next(iter(memory.tags), memory.type.value)
+    named = memory.metadata.get("topic")
+    topic = named if isinstance(named, str) and named.strip() else next(iter(memory.tags), memory.type.value)
     return memory.scope.agent, topic
 
 
@@ -206,11 +206,11 @@ def _decision(subject: Subject, policy: str, verdict: Verdict, *, elsewhere: boo
 def _summarised_last(decisions: Sequence[Decision]) -> Iterator[Decision]:
     """So that a summary is written and used before the next one is."""
     behind: defaultdict[Heading, list[Decision]] = defaultdict(list)
-    for one in decisions:
-        if isinstance(one.verdict, Summarise):
-            behind[one.verdict.agent, one.verdict.topic].append(one)
+    for decision in decisions:
+        if isinstance(decision.verdict, Summarise):
+            behind[decision.verdict.agent, decision.verdict.topic].append(decision)
         else:
-            yield one
+            yield decision
     yield from chain.from_iterable(behind.values())
 
 
@@ -245,7 +245,7 @@ class _Crowd:
         self._tiers: dict[Tier, list[_Resident]] = {tier: [] for tier in Tier}
         self._moves: list[tuple[Tier, Decision]] = []
         self._outlived: dict[MemoryId, Decision] = {}
-        self._leaving: list[_Resident] = []
+        self._removed: list[_Resident] = []
         self.summaries = 0
         self.spared: set[MemoryId] = set()
 
@@ -259,7 +259,7 @@ class _Crowd:
         decision = _decision(subject, TIERS, verdict)
         if isinstance(verdict, Archive):
             self._outlived[subject.memory.id] = decision
-            self._leaving.append(resident)
+            self._removed.append(resident)
             return
         if not isinstance(verdict, Keep):
             self._moves.append((placement.tier, decision))
@@ -268,35 +268,35 @@ class _Crowd:
     def decided(self, categories: Counter[Category]) -> list[Decision]:
         """All moves, downward from FAST and then upward from GLACIAL. `categories` counts what is there."""
 
-        def may_step_down(one: _Resident) -> bool:
-            return one.is_settled and not one.subject.placed(self._rules).is_held(self._now_s, upward=False)
+        def may_step_down(resident: _Resident) -> bool:
+            return resident.is_settled and not resident.subject.placed(self._rules).is_held(self._now_s, upward=False)
 
-        for one in self._overflow(Tier.FAST, may_step_down):
-            importance = one.subject.importance(self._now_s, self._rules, Tier.MEDIUM)
-            self._tiers[Tier.MEDIUM].append(_Resident(one.subject, Tier.MEDIUM, importance, is_settled=False))
-            verdict: Verdict = Demote(*self._crowded(one), to=Tier.MEDIUM)
-            self._moves.append((Tier.FAST, _decision(one.subject, TIERS, verdict)))
+        for resident in self._overflow(Tier.FAST, may_step_down):
+            importance = resident.subject.importance(self._now_s, self._rules, Tier.MEDIUM)
+            self._tiers[Tier.MEDIUM].append(_Resident(resident.subject, Tier.MEDIUM, importance, is_settled=False))
+            verdict: Verdict = Demote(*self._crowded(resident), to=Tier.MEDIUM)
+            self._moves.append((Tier.FAST, _decision(resident.subject, TIERS, verdict)))
         for tier in (Tier.MEDIUM, Tier.SLOW):
-            self._leaving += self._overflow(tier, lambda one: one.may_leave)
+            self._removed += self._overflow(tier, lambda one: one.may_leave)
         self.summaries = sum(count > 1 for count in self._together().values())
-        self._leaving += self._overflow(Tier.GLACIAL, lambda one: one.may_leave)
+        self._removed += self._overflow(Tier.GLACIAL, lambda one: one.may_leave)
         self._spare_the_last(Counter(categories))
         together = self._together()
         self.summaries = sum(count > 1 for count in together.values())
-        for one in self._leaving:
-            decision = self._outlived.get(one.subject.memory.id)
+        for resident in self._removed:
+            decision = self._outlived.get(resident.subject.memory.id)
             if decision is None:
-                verdict = Archive(*self._crowded(one))
-                agent, topic = heading(one.subject.memory)
-                if self._may_be_summarised(one) and together[agent, topic] > 1:
-                    figures = {**verdict.figures, "significance": one.subject.memory.significance}
+                verdict = Archive(*self._crowded(resident))
+                agent, topic = heading(resident.subject.memory)
+                if self._may_be_summarised(resident) and together[agent, topic] > 1:
+                    figures = {**verdict.figures, "significance": resident.subject.memory.significance}
                     verdict = Summarise(verdict.reason, figures, topic=topic, agent=agent)
-                decision = _decision(one.subject, TIERS, verdict)
-            self._moves.append((one.tier, decision))
+                decision = _decision(resident.subject, TIERS, verdict)
+            self._moves.append((resident.tier, decision))
 
         def turn(move: tuple[Tier, Decision]) -> tuple[bool, int, str]:
-            is_upward, place = isinstance(move[1].verdict, Promote), tuple(Tier).index(move[0])
-            return is_upward, -place if is_upward else place, move[1].memory_id
+            is_upward, rank = isinstance(move[1].verdict, Promote), tuple(Tier).index(move[0])
+            return is_upward, -rank if is_upward else rank, move[1].memory_id
 
         return [decision for _, decision in sorted(self._moves, key=turn)]
 
@@ -314,29 +314,33 @@ class _Crowd:
         self._tiers[tier] = [one for one in self._tiers[tier] if one.subject.memory.id not in gone]
         return going
 
-    def _spare_the_last(self, there: Counter[Category]) -> None:
+    def _spare_the_last(self, remaining: Counter[Category]) -> None:
         """Of several that leave, the most important of a category that would be empty stays where it is, and the tier
         may be too full for it. A summary of one is none."""
         going = []
-        for one in sorted(self._leaving, key=lambda one: one.order):
-            kind = category(one.subject.memory)
-            if there[kind] > 1:
-                there[kind] -= 1
-                going.append(one)
+        for resident in sorted(self._removed, key=lambda resident: resident.order):
+            kind = category(resident.subject.memory)
+            if remaining[kind] > 1:
+                remaining[kind] -= 1
+                going.append(resident)
             else:
-                self.spared.add(one.subject.memory.id)
-                self._tiers[one.tier].append(one)
-        self._leaving = going
+                self.spared.add(resident.subject.memory.id)
+                self._tiers[resident.tier].append(resident)
+        self._removed = going
 
     def _together(self) -> Counter[Heading]:
         """How many would share each summary."""
-        return Counter(heading(one.subject.memory) for one in self._leaving if self._may_be_summarised(one))
+        return Counter(heading(one.subject.memory) for one in self._removed if self._may_be_summarised(one))
 
-    def _may_be_summarised(self, one: _Resident) -> bool:
+    def _may_be_summarised(self, resident: _Resident) -> bool:
         """What rests in GLACIAL, has ended or is a summary itself goes without a summary."""
-        is_summary = one.subject.memory.metadata.get("record") == SUMMARY
-        return one.tier is not Tier.GLACIAL and not is_summary and not is_expired(one.subject.lifetime, self._now_s)
+        is_summary = resident.subject.memory.metadata.get("record") == SUMMARY
+        return (
+            resident.tier is not Tier.GLACIAL
+            and not is_summary
+            and not is_expired(resident.subject.lifetime, self._now_s)
+        )
 
-    def _crowded(self, one: _Resident) -> tuple[str, dict[str, float]]:
-        reason = f"the {one.tier.value} tier holds too much, and this is of the least importance there"
-        return reason, {"importance": one.importance, "max_items": self._rules.configs[one.tier].max_items}
+    def _crowded(self, resident: _Resident) -> tuple[str, dict[str, float]]:
+        reason = f"the {resident.tier.value} tier holds too much, and this is of the least importance there"
+        return reason, {"importance": resident.importance, "max_items": self._rules.configs[resident.tier].max_items}

@@ -79,8 +79,8 @@ class Subject:
 
     def importance(self, now_s: float, rules: Tiers, tier: Tier | None = None) -> float:
         """The decayed importance in the tier where it is, or in another one."""
-        there = tier or self.placed(rules).tier
-        return tiers.decayed_importance(self.memory.significance, now_s - self.faded_since_s, there, rules)
+        level = tier or self.placed(rules).tier
+        return tiers.decayed_importance(self.memory.significance, now_s - self.faded_since_s, level, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +181,12 @@ def faded(subject: Subject, now_s: float, rules: StrengthRules = decay.SEEDS_RUL
     reached = decay.state(strength, rules)
     if reached is not StrengthState.FORGETTABLE:
         return Keep(f"its strength is {reached.value}", {"strength": strength})
-    found = decay.figures(vitals, now_s, rules)
+    figures = decay.figures(vitals, now_s, rules)
     if subject.pinned:
-        return Keep("it is pinned", found)
+        return Keep("it is pinned", figures)
     if subject.is_protected:
-        return Keep("its significance protects it", found)
-    return Archive(f"its strength is below {rules.forget_threshold:g}", found)
+        return Keep("its significance protects it", figures)
+    return Archive(f"its strength is below {rules.forget_threshold:g}", figures)
 
 
 def tiered(subject: Subject, now_s: float, rules: Tiers = tiers.SEEDS_TIERS) -> Keep | Promote | Demote | Archive:
@@ -285,11 +285,11 @@ def weak(subjects: Iterable[Subject], now_s: float, rules: StrengthRules = decay
     recoverable: list[Faded] = []
     protected: list[Faded] = []
     for subject in subjects:
-        one = Faded(subject.memory.id, decay.current(subject.vitals, now_s, rules))
-        reached = decay.state(one.strength, rules)
+        entry = Faded(subject.memory.id, decay.current(subject.vitals, now_s, rules))
+        reached = decay.state(entry.strength, rules)
         if reached is StrengthState.WEAK:
-            recoverable.append(one)
+            recoverable.append(entry)
         elif reached is StrengthState.FORGETTABLE:
-            (protected if subject.is_protected else forgettable).append(one)
+            (protected if subject.is_protected else forgettable).append(entry)
     lists = (forgettable, recoverable, protected)
     return WeakMemories(*(tuple(sorted(some, key=lambda one: (one.strength, one.memory_id))) for some in lists))

@@ -57,18 +57,18 @@ _ENUMERATOR = re.compile(r"\W*(?:\d{1,3}|[^\W\d_])\W*")
 
 def sentences(text: str) -> list[Sentence]:
     """The sentences of a text in its order. They do not overlap, and between them stand only white space and marks."""
-    found = []
+    pieces = []
     for start, end, tells, is_whole in _blocks(text):
         begin = start
         for stop in () if is_whole else _END.finditer(text, start, end):
             if stop.end() == end or not _ends(text, begin, stop):
                 continue
             if _WORD.search(text, begin, stop.start()):
-                found.append(Sentence(begin, begin + len(text[begin : stop.end()].rstrip()), tells))
+                pieces.append(Sentence(begin, begin + len(text[begin : stop.end()].rstrip()), tells))
             begin = stop.end()
         if _WORD.search(text, begin, end):
-            found.append(Sentence(begin, end, tells))
-    return found
+            pieces.append(Sentence(begin, end, tells))
+    return pieces
 
 
 class _Block(NamedTuple):
@@ -81,30 +81,30 @@ class _Block(NamedTuple):
 
 
 def _blocks(text: str) -> list[_Block]:
-    found: list[_Block] = []
+    blocks: list[_Block] = []
     fence = before = ""
     for line in _LINE.finditer(text):
         body = line.group().strip()
         start = line.start() + len(line.group()) - len(line.group().lstrip())
         end = start + len(body)
         if fence:
-            found[-1] = found[-1]._replace(end=end if body else found[-1].end)
+            blocks[-1] = blocks[-1]._replace(end=end if body else blocks[-1].end)
             fence = "" if body.startswith(fence) and not body.strip(fence[0]) else fence
         elif opening := _FENCE.match(body):
-            found.append(_Block(start, end, tells=False, is_whole=True))
+            blocks.append(_Block(start, end, tells=False, is_whole=True))
             fence, before = opening.group(), ""
         elif body and before and _goes_on(before, body):
-            found[-1] = found[-1]._replace(end=end)
+            blocks[-1] = blocks[-1]._replace(end=end)
             before = body
         elif body:
             mark, is_row = _MARK.match(body), body.startswith("|")
             is_heading = mark is not None and mark["heading"] is not None
             begin = start + (mark.end() if mark else 0)
-            found.append(_Block(begin, end, tells=not (is_row or is_heading), is_whole=is_row))
+            blocks.append(_Block(begin, end, tells=not (is_row or is_heading), is_whole=is_row))
             before = "" if is_row or is_heading else body
         else:
             before = ""
-    return found
+    return blocks
 
 
 def _goes_on(before: str, line: str) -> bool:

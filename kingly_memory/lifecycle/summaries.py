@@ -18,8 +18,8 @@ from kingly_memory.lifecycle.compression import CompressionLevel, compress, shor
 from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, SUMMARY, Memory, MemoryType, Origin
 from kingly_memory.validation import Draft
 
-MOST_TOLD = 40
-"""Memories of which a sentence is told: the most important of those that leave."""
+MOST_SENTENCES = 40
+"""A summary has a sentence of so many memories at most: the most important of those that leave."""
 SENTENCE_CHARACTERS = 200
 READ_CHARACTERS = 4_000
 """Of a text, in which its sentence is looked for."""
@@ -30,7 +30,7 @@ MOST_NAMED = 200
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """The one sentence that is told of a memory, as it was at that revision."""
+    """The one sentence of a memory that a summary holds, taken from that revision."""
 
     memory_id: MemoryId
     revision: int
@@ -51,8 +51,8 @@ class Summarised:
 
 
 def gist(memory: Memory) -> Gist:
-    said = compress(memory.content[:READ_CHARACTERS], CompressionLevel.AGGRESSIVE).summary
-    sentence = shortened(" ".join(said.split()), SENTENCE_CHARACTERS)
+    essence = compress(memory.content[:READ_CHARACTERS], CompressionLevel.AGGRESSIVE).summary
+    sentence = shortened(" ".join(essence.split()), SENTENCE_CHARACTERS)
     return Gist(memory.id, memory.revision, sentence, memory.origin, memory.confidence, memory.created_at)
 
 
@@ -60,9 +60,9 @@ def summary(of: Summarised, gists: Sequence[Gist]) -> Draft:
     """The memory to store, of at least one gist: their sentences in the order in which they were said, each once. It is
     never longer than the texts themselves, one below the other."""
     tells: dict[str, list[str]] = {}
-    for one in sorted(gists, key=lambda one: (one.created_at, one.memory_id)):
-        if one.sentence:
-            tells.setdefault(one.sentence, []).append(one.memory_id)
+    for entry in sorted(gists, key=lambda entry: (entry.created_at, entry.memory_id)):
+        if entry.sentence:
+            tells.setdefault(entry.sentence, []).append(entry.memory_id)
     # On one line, short enough for a tag.
     shown = "".join(one if one.isprintable() else " " for one in of.topic[:READ_CHARACTERS])
     topic = shortened(" ".join(shown.split()), TOPIC_CHARACTERS) or SUMMARY
@@ -89,54 +89,54 @@ def summary(of: Summarised, gists: Sequence[Gist]) -> Draft:
     )
 
 
-def originals(said: Memory) -> list[MemoryId]:
-    """Those of which a summary tells a sentence; none of what is no summary."""
-    return [MemoryId(one) for _, ids in _lines_of(said) for one in ids if isinstance(one, str)]
+def originals(memory: Memory) -> list[MemoryId]:
+    """The memories of which a summary holds a sentence; none for what is no summary."""
+    return [MemoryId(one) for _, ids in _lines_of(memory) for one in ids if isinstance(one, str)]
 
 
-def redacted(said: Memory, without: MemoryId) -> Memory:
-    """A summary as it is when it tells nothing of that memory any more; the same one if it knows nothing of it. A
-    sentence that another one said as well stays. Where none is left, the title is."""
-    told = _lines_of(said)
-    named = said.metadata["summarises"] if _is_ours(said) else []
-    if without not in named and not any(without in ids for _, ids in told):
-        return said
-    left = [(sentence, [one for one in ids if one != without]) for sentence, ids in told]
+def redacted(memory: Memory, without: MemoryId) -> Memory:
+    """The summary without that memory; the same summary if that memory is not in it. A sentence that another memory
+    said too stays. Where no sentence is left, the content is the title."""
+    lines = _lines_of(memory)
+    named = memory.metadata["summarises"] if _is_ours(memory) else []
+    if without not in named and not any(without in ids for _, ids in lines):
+        return memory
+    left = [(sentence, [one for one in ids if one != without]) for sentence, ids in lines]
     left = [(sentence, ids) for sentence, ids in left if ids]
-    count = max(said.metadata["count"] - 1, 0)
-    title = _title(count, said.metadata["topic"])
+    count = max(memory.metadata["count"] - 1, 0)
+    title = _title(count, memory.metadata["topic"])
     metadata = {
-        **said.metadata,
+        **memory.metadata,
         "tells": [ids for _, ids in left],
         "summarises": [one for one in named if one != without],
         "count": count,
-        "retold": times_redacted(said) + 1,
+        "redactions": times_redacted(memory) + 1,
     }
     content = "\n".join(sentence for sentence, _ in left) or title
-    return replace(said, content=content, title=title, metadata=metadata, revision=said.revision + 1)
+    return replace(memory, content=content, title=title, metadata=metadata, revision=memory.revision + 1)
 
 
-def times_redacted(said: Memory) -> int:
-    """How many of its revisions came of what was forgotten."""
-    times = said.metadata.get("retold")
+def times_redacted(memory: Memory) -> int:
+    """How many of its revisions removed a forgotten memory."""
+    times = memory.metadata.get("redactions")
     return times if isinstance(times, int) else 0
 
 
-def _lines_of(said: Memory) -> list[tuple[str, list[Any]]]:
+def _lines_of(memory: Memory) -> list[tuple[str, list[Any]]]:
     """Each sentence with those who said it."""
-    tells = said.metadata.get("tells")
-    return list(zip(said.content.split("\n"), tells, strict=True)) if _is_ours(said) and tells else []
+    tells = memory.metadata.get("tells")
+    return list(zip(memory.content.split("\n"), tells, strict=True)) if _is_ours(memory) and tells else []
 
 
-def _is_ours(said: Memory) -> bool:
+def _is_ours(memory: Memory) -> bool:
     """Whether a summary is as `summary` made it: anything may come from a file."""
-    told = said.metadata
-    tells, named, count = told.get("tells"), told.get("summarises"), told.get("count")
-    if told.get("record") != SUMMARY or not isinstance(told.get("topic"), str):
+    fields = memory.metadata
+    tells, named, count = fields.get("tells"), fields.get("summarises"), fields.get("count")
+    if fields.get("record") != SUMMARY or not isinstance(fields.get("topic"), str):
         return False
     if not isinstance(tells, list) or not isinstance(named, list) or not isinstance(count, int):
         return False
-    return all(isinstance(ids, list) for ids in tells) and len(tells) in (0, said.content.count("\n") + 1)
+    return all(isinstance(ids, list) for ids in tells) and len(tells) in (0, memory.content.count("\n") + 1)
 
 
 def _title(count: int, topic: str) -> str:

@@ -31,7 +31,7 @@ COOLDOWN_S = DAY_S
 TURN_COOLDOWN_S = 10 * DAY_S
 """A memory changes direction at most once in that time, so that no pattern of use makes it go up and down (R3)."""
 
-_ORDER = {tier: place for place, tier in enumerate(Tier)}
+_ORDER = {tier: index for index, tier in enumerate(Tier)}
 
 
 SEEDS_TIERS = Tiers()
@@ -56,8 +56,8 @@ class Placement(Plain):
     The counts grow for as long as the memory lives; a move changes none of them and only notes where they stood, so
     that what earned one promotion does not earn the next. `surprise` (0 to 1) is the moving average; `surprises`
     counts the uses that were more useful than predicted. `moved_at` is None until the first move. `rising` is the
-    direction of the last one, and `turned_at` when the direction last changed. The default is where the seed puts what
-    it is told to remember.
+    direction of the last one, and `turned_at` when the direction last changed. The default tier is where the seed
+    puts what it stores.
     """
 
     DIGITS = None

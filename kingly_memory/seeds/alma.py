@@ -222,12 +222,12 @@ class DecayManager:
     def get_strength(self, memory_id: str) -> MemoryStrength:
         """The strength that is kept. When there is none, one that fades from the memory's own last use is begun and
         kept: what was never looked at is not young."""
-        known = self._known(memory_id)
-        if known is None:
+        strength = self._known(memory_id)
+        if strength is None:
             raise InvalidInput("memory_id", f"no memory has the id {memory_id!r}; list those there are")
         if self.storage.get_memory_strength(memory_id) is None:
-            self.storage.update_memory_strength(known)
-        return known
+            self.storage.update_memory_strength(strength)
+        return strength
 
     def record_access(self, memory_id: str) -> None:
         strength = self.get_strength(memory_id)
@@ -267,15 +267,15 @@ class DecayManager:
         kept too.
         """
         everything = self.storage.get_all_memory_ids(project_id, agent)
-        facts = {one: known for one in everything if (known := self._facts(one)) is not None}
-        there = Counter(known.category for known in facts.values())
+        facts = {one: fact for one in everything if (fact := self._facts(one)) is not None}
+        by_category = Counter(fact.category for fact in facts.values())
         planned = []
         for memory_id in self.get_forgettable_memories(project_id, agent, threshold):
-            known, strength = facts.get(memory_id), self._known(memory_id)
-            if known is None or strength is None or known.pinned or there[known.category] == 1:
+            fact, strength = facts.get(memory_id), self._known(memory_id)
+            if fact is None or strength is None or fact.pinned or by_category[fact.category] == 1:
                 continue
-            if max(known.importance, strength.explicit_importance) < PROTECTED_FROM:
-                there[known.category] -= 1
+            if max(fact.importance, strength.explicit_importance) < PROTECTED_FROM:
+                by_category[fact.category] -= 1
                 planned.append(memory_id)
         if target_count is not None:
             planned = planned[: validation.count("target_count", target_count, least=0, most=2**62)]
@@ -296,9 +296,9 @@ class DecayManager:
     def _weakest_first(self, project_id: str | None, agent: str | None) -> list[tuple[str, float]]:
         """One that another process has taken away meanwhile is left out."""
         now = self._now()
-        known = (self._known(memory_id) for memory_id in self.storage.get_all_memory_ids(project_id, agent))
-        found = [(one.memory_id, one.current_strength(now)) for one in known if one is not None]
-        return sorted(found, key=lambda one: (one[1], one[0]))
+        strengths = (self._known(memory_id) for memory_id in self.storage.get_all_memory_ids(project_id, agent))
+        faded = [(strength.memory_id, strength.current_strength(now)) for strength in strengths if strength is not None]
+        return sorted(faded, key=lambda one: (one[1], one[0]))
 
     def _known(self, memory_id: str) -> MemoryStrength | None:
         """The strength that is kept, else one that fades from the memory's own last use; None for no memory."""
@@ -315,17 +315,17 @@ class DecayManager:
         )
 
     def _facts(self, memory_id: str) -> MemoryFacts | None:
-        asked: Callable[[str], MemoryFacts | None] | None = getattr(self.storage, "get_memory_facts", None)
-        if asked is not None:
-            return asked(memory_id)
+        facts_of: Callable[[str], MemoryFacts | None] | None = getattr(self.storage, "get_memory_facts", None)
+        if facts_of is not None:
+            return facts_of(memory_id)
         return MemoryFacts(self._first_seen.setdefault(memory_id, self._now()))
 
 
 def _moment(name: str, value: object) -> datetime:
-    found = validation.moment(name, value)
-    if found is None:
+    checked = validation.moment(name, value)
+    if checked is None:
         raise InvalidInput(name, "is missing")
-    return found
+    return checked
 
 
 def _or_now(now: datetime | None) -> datetime:
@@ -358,9 +358,9 @@ class VerifiedRetriever:
         """Memories by what came of checking them against the sources, or against each other."""
         wanted = int(retrieval_kwargs.pop("top_k", 5))
         memory = self.retrieval_engine.memory
-        found = memory.search(query, limit=wanted * verified.POOL, **retrieval_kwargs)
+        results = memory.search(query, limit=wanted * verified.POOL, **retrieval_kwargs)
         checker = verified.VerifiedRetriever(memory, _model(self.llm), self.verification_threshold)  # type: ignore[arg-type]  # searched already
-        return _waited(checker.verify(found, query, wanted, ground_truth_sources, cross_verify))
+        return _waited(checker.verify(results, query, wanted, ground_truth_sources, cross_verify))
 
 
 # --- priority 4: compression ------------------------------------------------------------------------------------------

@@ -27,14 +27,14 @@ class UltimateMCPMemoryAdapter:
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
-        said = config or {}
-        self.endpoint = str(said.get("endpoint", DEFAULT_ENDPOINT))
-        self.timeout = float(said.get("timeout", 5000))
-        self.retry_attempts = int(said.get("retryAttempts", 3))
+        options = config or {}
+        self.endpoint = str(options.get("endpoint", DEFAULT_ENDPOINT))
+        self.timeout = float(options.get("timeout", 5000))
+        self.retry_attempts = int(options.get("retryAttempts", 3))
         self.connected = False
         self._remote = JsonCall(
             Transport(endpoint(self.endpoint), clock=SystemClock()),
-            space=str(said.get("project", "default")),
+            space=str(options.get("project", "default")),
             call_timeout_s=self.timeout / 1000,
         )
 

@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 COMPACTION_STRATEGIES: dict[str, dict[str, float]] = {
-    name: {key: value for key, value in one._asdict().items() if key != "name"}
-    for name, one in compaction.COMPACTION_STRATEGIES.items()
+    name: {key: value for key, value in strategy._asdict().items() if key != "name"}
+    for name, strategy in compaction.COMPACTION_STRATEGIES.items()
 }
 """A copy: changing it changes no compaction."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, without_fenced
 from kingly_memory.attention.injection import Budget, NoteCandidate, Omission, inject
-from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence, telling
+from kingly_memory.attention.pertinence import LEAST, common, pertinence, prompt_words, telling
 from kingly_memory.models import Memory, Origin
 from kingly_memory.text.writing import estimated_tokens
 from tests.attention.hostile_texts import HOSTILE_TEXTS, RENDERING
@@ -260,28 +260,28 @@ UNRELATED = (
 
 @pytest.mark.parametrize(("prompt", "expected"), FITTING.items())
 def test_a_prompt_about_a_note_finds_it_pertinent(prompt: str, expected: int) -> None:
-    found = [index for index, note in enumerate(NOTES) if pertinence(asked(prompt), note) >= LEAST]
+    found = [index for index, note in enumerate(NOTES) if pertinence(prompt_words(prompt), note) >= LEAST]
     assert expected in found
     assert len(found) <= 2
 
 
 @pytest.mark.parametrize("prompt", UNRELATED)
 def test_an_unrelated_prompt_finds_nothing_pertinent(prompt: str) -> None:
-    assert [note for note in NOTES if pertinence(asked(prompt), note) >= LEAST] == []
+    assert [note for note in NOTES if pertinence(prompt_words(prompt), note) >= LEAST] == []
 
 
 @given(any_text, any_text)
 def test_pertinence_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
-    assert 0 <= pertinence(asked(one), other) <= 1
-    assert pertinence(asked(one), other) == pertinence(asked(other), one)
+    assert 0 <= pertinence(prompt_words(one), other) <= 1
+    assert pertinence(prompt_words(one), other) == pertinence(prompt_words(other), one)
 
 
 @given(likely_text, likely_text)
 def test_what_two_texts_have_in_common_is_what_all_their_telling_words_have(one: str, other: str) -> None:
     both = telling(one), telling(other)
-    assert common(asked(one), other) == (len(both[0] & both[1]), min(map(len, both)))
+    assert common(prompt_words(one), other) == (len(both[0] & both[1]), min(map(len, both)))
 
 
 def test_texts_without_spaces_are_compared_too() -> None:
-    assert pertinence(asked("デプロイの手順を教えて"), "デプロイの手順はレビュー二回") >= LEAST
-    assert pertinence(asked("天気はどうですか"), "デプロイの手順はレビュー二回") < LEAST
+    assert pertinence(prompt_words("デプロイの手順を教えて"), "デプロイの手順はレビュー二回") >= LEAST
+    assert pertinence(prompt_words("天気はどうですか"), "デプロイの手順はレビュー二回") < LEAST

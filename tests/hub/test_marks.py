@@ -146,7 +146,7 @@ async def test_a_pin_that_makes_no_sense_is_refused_by_the_hub_and_passed_over_b
 
 async def test_a_clock_that_is_years_ahead_does_not_keep_a_pin_for_ever(team: Team, clock: ManualClock) -> None:
     latest_s = clock.now().timestamp()
-    said = pins.told({"pinned": True, "weight": 99, "at": 9e12}, latest_s)
+    said = pins.received({"pinned": True, "weight": 99, "at": 9e12}, latest_s)
     assert said == {"pinned": True, "weight": WEIGHT_LIMIT, "at": latest_s}
     assert pins.is_later(pins.unpinned(said, latest_s - 5), said)
 

@@ -68,18 +68,20 @@ class ConsensusMemory:
     async def find_similar(self, topic: str, limit: int = 5) -> list[SimilarDebate]:
         """Earlier debates of the same topic, the latest first, then those that are like it, best first, with their
         dissents. All that ever were are searched. Raises InvalidInput."""
-        asked = validation.query(spoken("topic", topic), space=self._access.space, limit=limit, tags=[CONSENSUS])
+        request = validation.query(spoken("topic", topic), space=self._access.space, limit=limit, tags=[CONSENSUS])
         topic_tag = TOPIC_TAG + topic_hash(topic)
         same = _in_time(await self._tagged(CONSENSUS, topic_tag))
-        found = [(memory, 1.0) for memory in reversed(same)]
-        if (room := asked.limit - len(found)) > 0:
-            others = replace(asked, limit=room, without_tags=frozenset({topic_tag}))
-            wide = replace(others, include_archived=True, neighbours=False)
-            found += [(hit.memory, hit.relevance) for hit in await self._access.find(wide, include_semantic=False)]
-        debates = [(record, similarity) for memory, similarity in found if (record := consensus_of(memory)) is not None]
+        ranked = [(memory, 1.0) for memory in reversed(same)]
+        if (room := request.limit - len(ranked)) > 0:
+            unlike = replace(request, limit=room, without_tags=frozenset({topic_tag}))
+            wide = replace(unlike, include_archived=True, neighbours=False)
+            ranked += [(hit.memory, hit.relevance) for hit in await self._access.find(wide, include_semantic=False)]
+        debates = [
+            (record, similarity) for memory, similarity in ranked if (record := consensus_of(memory)) is not None
+        ]
         return [
             SimilarDebate(record, alike, tuple(_dissents(await self._tagged(DISSENT, f"{DEBATE_TAG}{record.id}"))))
-            for record, alike in debates[: asked.limit]
+            for record, alike in debates[: request.limit]
         ]
 
     async def get_dissent_for_topic(self, topic_hash: str) -> list[DissentRecord]:

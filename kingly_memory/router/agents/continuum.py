@@ -77,7 +77,7 @@ class ContinuumMemory:
     ) -> MemoryEntry:
         """Store a semantic memory of that significance in that tier, whatever tier its significance would give it.
         Raises InvalidInput, StoreError."""
-        there, significance = validation.choice("tier", tier, Tier), validation.share("importance", importance)
+        chosen, significance = validation.choice("tier", tier, Tier), validation.share("importance", importance)
         draft = validation.draft(
             content,
             content_limit_bytes=self._engine.settings.content_limit_bytes,
@@ -89,7 +89,7 @@ class ContinuumMemory:
 
         def change(transaction: Transaction) -> Stored:
             stored = write.store(draft, context)(transaction)
-            transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
+            transaction.set_facet("tier", stored.receipt.id, Placement(chosen).to_json())
             return stored
 
         receipt = await self._engine.keep(change)
@@ -113,11 +113,11 @@ class ContinuumMemory:
         """
         how, wanted = validation.choice("strategy", strategy, RetrievalStrategy), continuum.tiers(tiers)
         least = validation.share("min_similarity", min_similarity)
-        asked = validation.query(query, space=self._engine.space, limit=limit, without_tags=validation.unsought(None))
+        request = validation.query(query, space=self._engine.space, limit=limit, without_tags=validation.unsought(None))
         # A remote need not send a thousand because a tier is far down here.
-        results = await self._engine.look(replace(asked, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
+        results = await self._engine.look(replace(request, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
         candidates = await self._engine.read(partial(self._candidates, tuple(results)))
-        chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, asked.limit, least)
+        chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, request.limit, least)
         self._engine.note_found([one.memory.id for one in chosen])
         return await self._engine.read(lambda: self._entries([(one.memory, one.similarity) for one in chosen]))
 
@@ -138,10 +138,10 @@ class ContinuumMemory:
     async def update_outcome(self, memory_ids: Iterable[str | MemoryEntry] | MemoryEntry, success: bool) -> int:
         """Note that memories were referred to in something that was a success or not: all of them or none. Says how
         many. Raises InvalidInput, StoreError."""
-        several: Any = [memory_ids] if isinstance(memory_ids, str | MemoryEntry) else memory_ids
-        if not isinstance(several, Iterable) or isinstance(several, Mapping | bytes):
-            raise InvalidInput("memory_ids", f"expected a list of ids or entries, not {type(several).__name__}")
-        names = [_named("memory_ids", one) for one in several]
+        referred: Any = [memory_ids] if isinstance(memory_ids, str | MemoryEntry) else memory_ids
+        if not isinstance(referred, Iterable) or isinstance(referred, Mapping | bytes):
+            raise InvalidInput("memory_ids", f"expected a list of ids or entries, not {type(referred).__name__}")
+        names = [_named("memory_ids", one) for one in referred]
         if not isinstance(success, bool):
             raise InvalidInput("success", f"expected true or false, not {validation.shown(success)!r}")
         used = feedback.used(names, self._engine.write_context(), self._rules, succeeded=success)
@@ -152,11 +152,11 @@ class ContinuumMemory:
     ) -> float:
         """Note how useful a memory was (`actual_usefulness`) against what had been predicted (`predicted_relevance`),
         each 0.5 unless said. Answers with its surprise, a moving average. Raises InvalidInput, StoreError."""
-        said = {} if retrieval_context is None else retrieval_context
-        if not isinstance(said, Mapping):
-            raise InvalidInput("retrieval_context", f"expected a mapping, not {type(said).__name__}")
+        figures = {} if retrieval_context is None else retrieval_context
+        if not isinstance(figures, Mapping):
+            raise InvalidInput("retrieval_context", f"expected a mapping, not {type(figures).__name__}")
         predicted, actual = (
-            validation.share(name, said.get(name, USUAL_RELEVANCE))
+            validation.share(name, figures.get(name, USUAL_RELEVANCE))
             for name in ("predicted_relevance", "actual_usefulness")
         )
         name = _named("memory_id", memory_id)
@@ -213,27 +213,27 @@ class ContinuumMemory:
             for hit in hits
         ]
 
-    def _entries(self, found: Sequence[tuple[Memory, float | None]]) -> list[MemoryEntry]:
+    def _entries(self, memories_found: Sequence[tuple[Memory, float | None]]) -> list[MemoryEntry]:
         """With how they stand now: some uses may not be in the store yet."""
-        memories, pending = [memory for memory, _ in found], self._engine.usage
+        memories, pending = [memory for memory, _ in memories_found], self._engine.usage
         places = self._placements(memories)
         usages = self._engine.reader.facets("usage", [one.id for one in memories])
         entries = []
-        for memory, similarity in found:
-            place, used = places[memory.id], usages.get(memory.id, {})
+        for memory, similarity in memories_found:
+            placement, used = places[memory.id], usages.get(memory.id, {})
             uses = [one for one in (used.get("last_used"), pending.last_use(memory.id)) if isinstance(one, int | float)]
-            own = {name: said for name in (SOURCE, TOPIC) if isinstance(said := memory.metadata.get(name), str)}
+            own = {name: value for name in (SOURCE, TOPIC) if isinstance(value := memory.metadata.get(name), str)}
             entry = MemoryEntry(
                 id=memory.id,
                 content=memory.content,
-                tier=place.tier,
+                tier=placement.tier,
                 importance=memory.significance,
                 source=own.get(SOURCE, ""),
                 topic=own.get(TOPIC, ""),
                 metadata={name: value for name, value in memory.metadata.items() if name not in own},
                 access_count=int(used.get("accesses", 0)) + pending.times(memory.id),
-                surprise_score=place.surprise,
-                success_references=place.successes,
+                surprise_score=placement.surprise,
+                success_references=placement.successes,
                 created_at=memory.created_at,
                 last_access=datetime.fromtimestamp(max(uses), UTC) if uses else None,
                 similarity=similarity,
@@ -243,17 +243,21 @@ class ContinuumMemory:
 
     def _placements(self, memories: Sequence[Memory]) -> dict[MemoryId, Placement]:
         facets = self._engine.reader.facets("tier", [one.id for one in memories])
-        return {one.id: kept_placement(facets.get(one.id), one, self._rules) for one in memories}
+        return {memory.id: kept_placement(facets.get(memory.id), memory, self._rules) for memory in memories}
 
     def _done(self, sweep_id: str) -> list[JsonObject]:
         """What a sweep wrote down of what it did, in its order."""
         entries: list[JsonObject] = []
         page = 0
-        while found := self._engine.reader.facets(sweep_changes.FACET, [sweep_changes.page_of(sweep_id, page)]):
-            entries += [one for facet in found.values() for one in facet["entries"]]
+        while facets := self._engine.reader.facets(sweep_changes.FACET, [sweep_changes.page_of(sweep_id, page)]):
+            entries += [one for facet in facets.values() for one in facet["entries"]]
             page += 1
         # A summary that nothing went behind is taken back.
-        rows = {one["id"]: self._engine.reader.row(one["id"]) for one in entries if one["did"] == sweep_changes.WRITTEN}
+        rows = {
+            entry["id"]: self._engine.reader.row(entry["id"])
+            for entry in entries
+            if entry["did"] == sweep_changes.WRITTEN
+        }
         gone = {memory_id for memory_id, row in rows.items() if row is None or row.standing is not Standing.LIVE}
         return [one for one in entries if one["id"] not in gone]
 

@@ -77,16 +77,16 @@ class Debate:
     async def hear(self, limit: int = 5) -> list[MemoryEntry]:
         """Phase 2: the critiques of this topic that are at hand, best first; each call is a round."""
         self.rounds += 1
-        found = await self._continuum.retrieve(self.topic, [Tier.FAST], limit=limit, strategy="fast_first")
-        heard = [entry for entry in found if topic_hash(entry.topic or "-") == topic_hash(self.topic)]
+        critiques = await self._continuum.retrieve(self.topic, [Tier.FAST], limit=limit, strategy="fast_first")
+        heard = [entry for entry in critiques if topic_hash(entry.topic or "-") == topic_hash(self.topic)]
         self._referenced |= {entry.id: entry for entry in heard}
         return heard
 
     async def judge(self, entry: MemoryEntry, usefulness: float) -> float:
         """Phase 2: say how useful (0 to 1) a critique was that was heard; more than it promised is a surprise, whose
         average (0 to 1) is answered. Raises InvalidInput, StoreError."""
-        said = {"predicted_relevance": entry.similarity or 0.0, "actual_usefulness": usefulness}
-        return await self._continuum.update_surprise_score(entry, said)
+        figures = {"predicted_relevance": entry.similarity or 0.0, "actual_usefulness": usefulness}
+        return await self._continuum.update_surprise_score(entry, figures)
 
     async def conclude(
         self,

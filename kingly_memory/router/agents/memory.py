@@ -69,8 +69,8 @@ class AgentMemory(CognitiveMemory):
 
         def keep(transaction: Transaction) -> tuple[Holdings, int]:
             before = self._current(transaction.facet(FACET, owner(context.space, self.agent_id)), transaction.row)
-            one = None if item is None else replace(item, order=before.experienced)
-            after, count = changed(before, self.rules, one, lasting=lasting)
+            ordered = None if item is None else replace(item, order=before.experienced)
+            after, count = changed(before, self.rules, ordered, lasting=lasting)
             if item is not None or count:
                 _keep(transaction, self.agent_id, new, before, after, context)
             return after, count
@@ -153,7 +153,7 @@ def _holdings(
         orders = {memory_id: order for place in PLACES for memory_id, order in facet[place]}
         kept = {one: _kept(row_of(one), order, space, agent_id) for one, order in orders.items()}
         working, episodic = (
-            tuple(one for memory_id, _ in facet[place] if (one := kept[memory_id]) is not None) for place in PLACES
+            tuple(item for memory_id, _ in facet[place] if (item := kept[memory_id]) is not None) for place in PLACES
         )
         return Holdings(working, episodic, facet["latest_year"]).whole()
     except (KeyError, TypeError, ValueError) as error:
@@ -167,8 +167,8 @@ def _kept(row: Row | None, order: int, space: str, agent_id: str) -> MemoryItem 
     memory = row.memory
     year = memory.metadata.get("year", 0)
     with suppress(InvalidInput):
-        said = memory.content, memory.significance, year, memory.created_at, list(memory.tags)
-        return MemoryItem(*said, memory.id, order)
+        fields = memory.content, memory.significance, year, memory.created_at, list(memory.tags)
+        return MemoryItem(*fields, memory.id, order)
     return None
 
 

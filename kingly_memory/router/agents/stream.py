@@ -39,7 +39,7 @@ class MemoryStream:
 
         All that ever happened is searched. An empty query asks for the latest. Raises InvalidInput.
         """
-        asked = validation.query(
+        request = validation.query(
             query,
             space=self._access.space,
             limit=limit,
@@ -47,22 +47,22 @@ class MemoryStream:
             agent=self.agent,
             include_archived=True,
         )
-        found: list[Memory] = []
-        if asked.text.strip():  # who asks for nothing has not searched in vain
-            results = await self._access.find(replace(asked, neighbours=False), include_semantic=False)
-            found += [hit.memory for hit in results]
-        room = asked.limit - len(found)
+        memories: list[Memory] = []
+        if request.text.strip():  # who asks for nothing has not searched in vain
+            results = await self._access.find(replace(request, neighbours=False), include_semantic=False)
+            memories += [hit.memory for hit in results]
+        room = request.limit - len(memories)
         if room > 0:
-            others = partial(stream.latest, limit=room, known={memory.id for memory in found})
-            found += await self._events(others, most=asked.limit)  # what is known may be among those
-        return [event_of(memory) for memory in found]
+            latest = partial(stream.latest, limit=room, but_for={memory.id for memory in memories})
+            memories += await self._events(latest, most=request.limit)  # what is known may be among those
+        return [event_of(memory) for memory in memories]
 
     async def events(self, limit: int = 100) -> list[MemoryEvent]:
         """The latest events in the order of time, the latest last; of one instant, in the order they were recorded.
         Raises InvalidInput."""
         most = validation.count("limit", limit, most=RESULTS_LIMIT)
-        found = await self._events(partial(stream.latest, limit=most), most=most)
-        return [event_of(memory) for memory in reversed(found)]
+        latest = await self._events(partial(stream.latest, limit=most), most=most)
+        return [event_of(memory) for memory in reversed(latest)]
 
     async def summarize(self, time_range: tuple[datetime | str | None, datetime | str | None]) -> str:
         """What happened from a time to another, both included, as text: how many events of which kind, and a line for

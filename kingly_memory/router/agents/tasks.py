@@ -37,9 +37,11 @@ class TaskBook:
         self.monotonic_s = access.clock.monotonic
         self._access = access
 
-    async def record(self, task: str, status: str, **said: Any) -> Receipt:
-        """Store what came of a task; `said` is what `outcome_draft` takes. Raises InvalidInput, StoreError."""
-        return await self._access.put(outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **said))
+    async def record(self, task: str, status: str, **fields: Any) -> Receipt:
+        """Store what came of a task; `fields` are what `outcome_draft` takes. Raises InvalidInput, StoreError."""
+        return await self._access.put(
+            outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **fields)
+        )
 
     async def assess(self, task: str, context_id: str | None, significance: float) -> Assessment:
         """How sure to be of a task; the assessment is stored and is no evidence for a later one. Raises InvalidInput.
@@ -77,11 +79,11 @@ class TaskBook:
         results = await self._access.find(self._query(text, 200, tags=(TASK_OUTCOME,)))
         return rank(candidates, by_likeness(text, results))
 
-    def begin(self, description: str, context_id: str | None, **said: Any) -> Task:
-        """A task to be used with `async with`; `said` is what `outcome_draft` takes. Raises InvalidInput."""
+    def begin(self, description: str, context_id: str | None, **fields: Any) -> Task:
+        """A task to be used with `async with`; `fields` are what `outcome_draft` takes. Raises InvalidInput."""
         task = spoken("description", description)
-        outcome_draft(task, content_limit_bytes=self.content_limit_bytes, context_id=context_id, **said)
-        return Task(self, task, context_id=context_id, **said)
+        outcome_draft(task, content_limit_bytes=self.content_limit_bytes, context_id=context_id, **fields)
+        return Task(self, task, context_id=context_id, **fields)
 
     async def note(self, text: str, context_id: str, significance: float) -> Receipt:
         """Have a text at hand in a context. Raises InvalidInput, StoreError."""
@@ -138,7 +140,7 @@ class Task:
     """
 
     def __init__(
-        self, book: TaskBook, description: str, *, context_id: str | None, significance: float, **said: Any
+        self, book: TaskBook, description: str, *, context_id: str | None, significance: float, **fields: Any
     ) -> None:
         self.description = description
         self.context: WorkingContext | None = None
@@ -146,7 +148,7 @@ class Task:
         self._book = book
         self._context_id = context_id
         self._significance = significance
-        self._said = said
+        self._fields = fields
         self._notes: list[str] = []
         self._failure: str | None = None
         self._began_s = 0.0
@@ -174,7 +176,7 @@ class Task:
                 reason=reason,
                 duration_s=round(self._book.monotonic_s() - self._began_s, 3),
                 significance=self._significance,
-                **self._said,
+                **self._fields,
             )
         except KinglyMemoryError as problem:
             if error is None:
@@ -208,8 +210,8 @@ class Task:
         if not isinstance(error, Exception):
             return TaskStatus.CANCELLED, self._failure
         try:
-            told = str(error)
+            message = str(error)
         except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
-            told = ""
-        said = f"{type(error).__name__}: {told}"[:REASON_LIMIT].strip().removesuffix(":")
-        return TaskStatus.FAILED, validation.mended(said)
+            message = ""
+        reason = f"{type(error).__name__}: {message}"[:REASON_LIMIT].strip().removesuffix(":")
+        return TaskStatus.FAILED, validation.mended(reason)

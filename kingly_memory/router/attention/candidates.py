@@ -1,5 +1,5 @@
 """Which memories may be put before somebody: what a search finds or a list holds, what is in focus, and their threads;
-and putting them there, so that a session is told of each but once.
+and putting them there, so that a session sees each of them once.
 
 Hooks and routers share this. It is synchronous, and loads nothing of focuses or threads where there are none.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, NoteCandidate, inject, priority
-from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence
+from kingly_memory.attention.pertinence import LEAST, common, pertinence, prompt_words
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
@@ -71,13 +71,13 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     wording = around.layer.word(query, budget_s=budget_s)
     left_s, most = max(began_s + budget_s - time.monotonic(), LEAST_BUDGET_S), _FOCUSED if focuses else LOOKED_AT
     hits = around.layer.search(query, now_s=around.now_s, budget_s=left_s, wording=wording, most=most).hits
-    found = {hit.memory.id: hit for hit in hits}
+    by_id = {hit.memory.id: hit for hit in hits}
     for memory in _of_named_threads(_strongest(focuses), around):
-        found.setdefault(memory.id, Hit(memory, 0.0, HERE))
+        by_id.setdefault(memory.id, Hit(memory, 0.0, HERE))
     first = {hit.memory.id for hit in hits[:LOOKED_AT]}
-    ranked = _newer_first(sorted(found.values(), key=lambda hit: hit.relevance, reverse=True))
+    ranked = _newer_first(sorted(by_id.values(), key=lambda hit: hit.relevance, reverse=True))
     threads = _threads_of(around, [hit.memory for hit in ranked], focuses)
-    meant = asked(spelt(query, wording.repaired).text)
+    meant = prompt_words(spelt(query, wording.repaired).text)
     fits: dict[str, float] = {}
     for hit in reversed(ranked):  # what says a fact anew fits as well as what it takes the place of, which is behind it
         texts = [text for text in (wording_of(hit.memory), _passage(hit)) if text]
@@ -225,7 +225,7 @@ def injected(
     """What fits the prompt and the session has not seen yet. Takes about `budget_s`. Raises StoreError."""
     began_s = time.perf_counter()
     gathered = for_prompt(prompt, around, budget_s)
-    found = inject(
+    injection = inject(
         gathered.candidates,
         agent=around.agent,
         budget=budget,
@@ -234,9 +234,9 @@ def injected(
         seen=log.of(session) if session is not None and log is not None else MappingProxyType({}),
     )
     if session is not None and log is not None:
-        account = found.account("prompt", (time.perf_counter() - began_s) * 1000)
-        log.note(session, found.put_in, around.now_s, account)
-    return found._replace(asked=gathered.asked)
+        account = injection.account("prompt", (time.perf_counter() - began_s) * 1000)
+        log.note(session, injection.put_in, around.now_s, account)
+    return injection._replace(asked=gathered.asked)
 
 
 def checked(prompt: object, budget_tokens: object, session: object) -> tuple[str, Budget, str | None]:

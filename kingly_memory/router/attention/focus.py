@@ -37,13 +37,13 @@ class Unfocused(Plain):
     def message(self) -> str:
         if not self.cleared:
             return "Nothing was in focus." if self.asked is None else f'"{self.asked}" was not in focus.'
-        what = "All focus" if self.asked is None else f'Focus on "{self.cleared[0]}"'
+        subject = "All focus" if self.asked is None else f'Focus on "{self.cleared[0]}"'
         after = (
             f"Still in focus: {', '.join(self.active_focus)}."
             if self.active_focus
             else "Returning to similarity-based injection."
         )
-        return f"{what} cleared. {after}"
+        return f"{subject} cleared. {after}"
 
 
 def applying(reader: StoreReader, space: str) -> tuple[Focus, ...]:
@@ -54,21 +54,21 @@ def applying(reader: StoreReader, space: str) -> tuple[Focus, ...]:
 
 def as_merged(reader: StoreReader, space: str, focuses: Sequence[Focus]) -> tuple[Focus, ...]:
     """Where a topic is the id of a thread that was merged, it stands for the one that this goes on as."""
-    known = thread_lookup.threads(reader, space, [one.topic for one in focuses])
-    return tuple(replace(one, topic=thread_lookup.root(one.topic, known)) for one in focuses)
+    facets = thread_lookup.threads(reader, space, [one.topic for one in focuses])
+    return tuple(replace(one, topic=thread_lookup.root(one.topic, facets)) for one in focuses)
 
 
 def status(reader: StoreReader, space: str) -> JsonObject:
     """For a status: `focus`, when anything is in it."""
-    told = [{"topic": one.topic, "weight": one.weight} for one in applying(reader, space)]
-    return {"focus": told} if told else {}
+    entries = [{"topic": one.topic, "weight": one.weight} for one in applying(reader, space)]
+    return {"focus": entries} if entries else {}
 
 
 @in_transaction
-def put(transaction: Transaction, one: Focus, context: WriteContext) -> None:
+def put(transaction: Transaction, focus: Focus, context: WriteContext) -> None:
     """Put it into focus. Raises InvalidInput."""
     whose = whose_focus(context.space)
-    active = Focuses.from_json(transaction.facet(_FACET, whose)).with_one(one)
+    active = Focuses.from_json(transaction.facet(_FACET, whose)).with_one(focus)
     transaction.set_facet(_FACET, whose, active.to_json())
 
 
@@ -98,8 +98,8 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     rows = [reader.row(focus.topic)]
     rows += (row for one in thread_lookup.members(reader, space, focus.topic) for row in latest_in(one))
     for whose, facet in thread_lookup.all_facets(reader, THREAD):
-        context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
-        if thread_lookup.into(facet) is None and focus.lifts(said):
+        context_id, thread = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
+        if thread_lookup.into(facet) is None and focus.lifts(thread):
             is_ours = context_id is not None and owner(space, context_id) == whose
             rows += latest_in(context_id or "") if is_ours else [reader.row(whose)]
     about, deadline_s = Query(focus.topic, space), time.monotonic() + _LOOK_S
@@ -110,17 +110,21 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     live = [row for row in (*rows, *(one.row for one in spoken)) if row is not None and row.standing is Standing.LIVE]
     memories = [row.memory for row in Visible(reader).shown(live, Query("", space), now_s)]
     threads = threads_of(reader, space, memories, now_s, about=[focus.topic])
-    found = {(threads[one.id].id == one.id, threads[one.id].id) for one in memories if focus.lifts(threads[one.id])}
-    alone = sum(is_alone for is_alone, _ in found)
-    return len(found) - alone, alone, len(spoken) >= _MOST_COUNTED
+    lifted = {
+        (threads[memory.id].id == memory.id, threads[memory.id].id)
+        for memory in memories
+        if focus.lifts(threads[memory.id])
+    }
+    alone = sum(is_alone for is_alone, _ in lifted)
+    return len(lifted) - alone, alone, len(spoken) >= _MOST_COUNTED
 
 
 def _terms(reader: StoreReader, topic: str) -> list[str]:
     """The words of a topic, and longer words that begin with its last one."""
     from kingly_memory.text.writing import words
 
-    said = words(topic)
-    terms = list(dict.fromkeys(said[:_MOST_WORDS]))
-    for length in range(len(said[-1]) + 1, len(said[-1]) + _LONGER + 1) if said else ():
-        terms += reader.vocabulary(length, _PER_LENGTH, said[-1])
+    spoken = words(topic)
+    terms = list(dict.fromkeys(spoken[:_MOST_WORDS]))
+    for length in range(len(spoken[-1]) + 1, len(spoken[-1]) + _LONGER + 1) if spoken else ():
+        terms += reader.vocabulary(length, _PER_LENGTH, spoken[-1])
     return terms

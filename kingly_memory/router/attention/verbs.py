@@ -43,17 +43,17 @@ class Focused(Plain):
 
     @property
     def message(self) -> str:
-        said = f'Focus set on "{self.topic}" (weight={self.weight:g}).'
+        message = f'Focus set on "{self.topic}" (weight={self.weight:g}).'
         if not self.weight:
-            return f"{said} With a weight of 0 it lifts nothing."
+            return f"{message} With a weight of 0 it lifts nothing."
         threads, alone = self.affected_threads, self.affected_memories
         counts = [f"{threads} thread{'' if threads == 1 else 's'}"] if threads or not alone else []
         if alone:
             counts.append(f"{alone} memor{'y' if alone == 1 else 'ies'} outside of threads")
-        said += f" {'At least ' if self.more else ''}{' and '.join(counts)} will be prioritized."
+        message += f" {'At least ' if self.more else ''}{' and '.join(counts)} will be prioritized."
         if threads or alone or self.more:
-            return said
-        return f"{said} So far nothing is about that: say a topic or tag, words of a title, or the id of a thread."
+            return message
+        return f"{message} So far nothing is about that: say a topic or tag, words of a title, or the id of a thread."
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +137,13 @@ class Attention:
         `weight` is brought into 0 to 1. Holds for everybody in this project until `unfocus`. Raises InvalidInput.
         """
         context, reader = self._access.write_context(), self._access.reader
-        one = focus(topic, weight, context.now)
-        await self._access.write(focused.put(one, context))
+        entry = focus(topic, weight, context.now)
+        await self._access.write(focused.put(entry, context))
 
         def look() -> Focused:
-            [named] = focused.as_merged(reader, context.space, [one])
-            lifted = focused.affected(reader, context.space, named, context.now_s) if one.weight else (0, 0, False)
-            return Focused(one.topic, one.weight, *lifted)
+            [named] = focused.as_merged(reader, context.space, [entry])
+            lifted = focused.affected(reader, context.space, named, context.now_s) if entry.weight else (0, 0, False)
+            return Focused(entry.topic, entry.weight, *lifted)
 
         return await self._access.read(look)
 
@@ -156,9 +156,9 @@ class Attention:
 
         Raises InvalidInput.
         """
-        which = "say which, or leave it out to clear all focus"
-        asked = None if topic is None else validation.required("topic", topic, which).strip()
-        return await self._access.write(focused.clear(asked, self._access.write_context()))
+        advice = "say which, or leave it out to clear all focus"
+        cleared = None if topic is None else validation.required("topic", topic, advice).strip()
+        return await self._access.write(focused.clear(cleared, self._access.write_context()))
 
     async def focused(self) -> tuple[Focus, ...]:
         """What the project has in focus, in the order in which it was set first."""
@@ -238,9 +238,9 @@ class Attention:
 
         Lifetimes begin now. Raises InvalidInput.
         """
-        said = validation.required("thread_id", thread_id)
+        name = validation.required("thread_id", thread_id)
         context = self._access.write_context()
-        thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.space))
+        thread, contexts, ids = await self._access.read(lambda: self._thread(name, context.space))
         everybody = [thread.owner, *(owner(context.space, one) for one in contexts if one != thread.id), *ids]
 
         def change(transaction: Transaction) -> int:
@@ -282,7 +282,7 @@ class Attention:
 
         The last ten ratings count, the latest most. Raises InvalidInput.
         """
-        said = validation.required("thread_id", thread_id)
+        name = validation.required("thread_id", thread_id)
         if not isinstance(useful, bool):
             raise InvalidInput("useful", f"expected true or false, not {validation.shown(useful)!r}")
         from kingly_memory.text.redaction import redact
@@ -291,7 +291,7 @@ class Attention:
         context = self._access.write_context()
         rating = Rating(useful, context.now, validation.label("reason", why or None))
 
-        thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.space))
+        thread, contexts, ids = await self._access.read(lambda: self._thread(name, context.space))
         owners = [owner(context.space, one) for one in contexts] or [thread.owner]
 
         def change(transaction: Transaction) -> Rated:
@@ -309,10 +309,10 @@ class Attention:
 
         return await self._access.write(change)
 
-    def _thread(self, said: str, space: str) -> tuple[Named, list[str], list[MemoryId]]:
+    def _thread(self, name: str, space: str) -> tuple[Named, list[str], list[MemoryId]]:
         """The thread of that name, its contexts, and its memories. Raises InvalidInput."""
         reader = self._access.reader
-        thread = thread_lookup.named(reader, space, said)
+        thread = thread_lookup.named(reader, space, name)
         contexts = list(thread_lookup.contexts_of(reader, space, thread))
         return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, space, thread, contexts)]
 

@@ -32,13 +32,13 @@ class Archived:
     summary: MemoryId | None = None
 
     def to_json(self) -> JsonObject:
-        told = {"sweep": self.sweep, "summary": self.summary}
+        optional = {"sweep": self.sweep, "summary": self.summary}
         return {
             "at": self.at,
             "policy": self.policy,
             "reason": self.reason,
             "figures": {name: round(value, 4) for name, value in self.figures.items()},
-            **{name: value for name, value in told.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None},
         }
 
     @classmethod
@@ -71,6 +71,6 @@ class ArchiveEntry:
 def move_to_archive(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
     """Take memories out of sight. Their facets stay beside them; their lifetimes stop."""
     transaction.restand(list(why), Standing.ARCHIVED)
-    for memory_id, one in why.items():
+    for memory_id, entry in why.items():
         lifetimes.stop(transaction, memory_id)
-        transaction.set_facet(FACET, memory_id, one.to_json())
+        transaction.set_facet(FACET, memory_id, entry.to_json())

@@ -63,17 +63,17 @@ def in_file(item: Imported) -> Lifetime | None:
     return Lifetime(None if item.ends_at is None else item.ends_at.timestamp(), item.lifetime_s)
 
 
-def differs(transaction: Transaction, item: Imported, said: Lifetime | None, before: Row | None) -> bool:
+def differs(transaction: Transaction, item: Imported, named: Lifetime | None, before: Row | None) -> bool:
     """Whether a file names another end, or another lifetime, than a live memory has here."""
-    is_said = item.ends_at is not None or item.lifetime_s is not None or "ttl" not in item.draft.unsaid
-    if not is_said or before is None or before.standing is not Standing.LIVE:
+    names_an_end = item.ends_at is not None or item.lifetime_s is not None or "ttl" not in item.draft.unsaid
+    if not names_an_end or before is None or before.standing is not Standing.LIVE:
         return False
     if is_pinned(transaction, before.memory.id):
         return False
     here = lifetime_of(transaction, before.memory.id)
-    if said is None or here is None:
-        return said is not here
-    return said.sliding_s != here.sliding_s or (said.sliding_s is None and said.ends_at != here.ends_at)
+    if named is None or here is None:
+        return named is not here
+    return named.sliding_s != here.sliding_s or (named.sliding_s is None and named.ends_at != here.ends_at)
 
 
 def is_pinned(transaction: Transaction, memory_id: MemoryId) -> bool:

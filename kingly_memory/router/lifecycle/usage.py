@@ -47,10 +47,10 @@ class UsageBuffer:
 
     def note_search(self, memory_ids: Iterable[str], now_s: float) -> None:
         """A search has answered with these, or with nothing."""
-        found = list(memory_ids)
-        self.note(found, now_s)
+        ids = list(memory_ids)
+        self.note(ids, now_s)
         with self._lock:
-            self._new.searches[not found] += 1
+            self._new.searches[not ids] += 1
 
     def note_context(self, owner: str, now_s: float) -> None:
         """A context was read, which keeps it alive."""

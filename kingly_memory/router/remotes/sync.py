@@ -445,7 +445,7 @@ class Pulled:
         memory, latest = row.memory, self.context.now + _CLOCKS_APART
         context_id = memory.scope.context_id
         thread = memory.id if context_id is None else owner(memory.scope.space, context_id)
-        pin = pins.told(entry.pin, latest.timestamp())
+        pin = pins.received(entry.pin, latest.timestamp())
         is_news = pin is not None and pins.is_later(pin, transaction.facet(ATTENTION, memory.id))
         if is_news:
             for whose in {thread, memory.id}:

@@ -132,18 +132,18 @@ def carry_out(
     remotes = transaction.owners("remote")
     entries: list[JsonObject] = []
     outcomes: list[str] = []
-    leaving: dict[MemoryId, Archived] = {}
+    to_archive: dict[MemoryId, Archived] = {}
     erased: list[Memory] = []
     for decision in decisions:
-        one = _as_planned(transaction, sweep, decision, remotes)
-        if one is None:
+        planned = _as_planned(transaction, sweep, decision, remotes)
+        if planned is None:
             outcomes.append(SKIPPED)
             continue
         if behind is not None and behind.summary_id is None:
             behind = _write_summary(transaction, sweep, behind, entries)
-        entry = _carried_out(transaction, sweep, decision.verdict, one, remotes)
+        entry = _carried_out(transaction, sweep, decision.verdict, planned, remotes)
         if entry["did"] == ARCHIVED:
-            leaving[one.memory.id] = Archived(
+            to_archive[planned.memory.id] = Archived(
                 at=sweep.context.now_s,
                 policy=decision.policy,
                 reason=decision.verdict.reason,
@@ -152,10 +152,10 @@ def carry_out(
                 summary=behind and behind.summary_id,
             )
         elif entry["did"] == ERASED:
-            erased.append(one.memory)
+            erased.append(planned.memory)
         entries.append({**entry, "did": SUMMARISED} if behind else entry)
         outcomes.append(entries[-1]["did"])
-    _put_away(transaction, sweep, leaving, behind)
+    _put_away(transaction, sweep, to_archive, behind)
     clean_up(transaction, erased, erased=True)
     _write_down(transaction, sweep, entries, page)
     return outcomes, behind
@@ -163,39 +163,41 @@ def carry_out(
 
 def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remotes: Sequence[str]) -> Subject | None:
     """The memory; None when it is not as the plan saw it."""
-    one = _subject(transaction, decision.memory_id, remotes)
-    if one is None or one.memory.revision != decision.revision:
+    planned = _subject(transaction, decision.memory_id, remotes)
+    if planned is None or planned.memory.revision != decision.revision:
         return None
     if decision.policy == LIFETIMES:
-        still_holds = type(policies.ended(one, sweep.context.now_s)) is type(decision.verdict)
+        still_holds = type(policies.ended(planned, sweep.context.now_s)) is type(decision.verdict)
     else:
-        still_holds = one.standing is Standing.LIVE and one.mark == decision.mark
-    return one if still_holds else None
+        still_holds = planned.standing is Standing.LIVE and planned.mark == decision.mark
+    return planned if still_holds else None
 
 
 def _carried_out(
-    transaction: Transaction, sweep: Sweep, verdict: Verdict, one: Subject, remotes: Sequence[str]
+    transaction: Transaction, sweep: Sweep, verdict: Verdict, planned: Subject, remotes: Sequence[str]
 ) -> JsonObject:
     """What was done, for the sweep's page. What leaves has yet to be put away."""
-    memory_id = one.memory.id
+    memory_id = planned.memory.id
     if isinstance(verdict, Expire):
-        _erase(transaction, one, remotes)
+        _erase(transaction, planned, remotes)
         return {"id": memory_id, "did": ERASED}
     if isinstance(verdict, Move):
         before = transaction.facet("tier", memory_id)
-        after = policies.moved(one, verdict, sweep.context.now_s, sweep.policies.rules.tiers).to_json()
+        after = policies.moved(planned, verdict, sweep.context.now_s, sweep.policies.rules.tiers).to_json()
         transaction.set_facet("tier", memory_id, after)
         did = PROMOTED if isinstance(verdict, Promote) else DEMOTED
         return {"id": memory_id, "did": did, "before": before, "after": after}
     return {"id": memory_id, "did": ARCHIVED}
 
 
-def _put_away(transaction: Transaction, sweep: Sweep, leaving: dict[MemoryId, Archived], behind: Behind | None) -> None:
-    if leaving:
-        move_to_archive(transaction, leaving)
+def _put_away(
+    transaction: Transaction, sweep: Sweep, to_archive: dict[MemoryId, Archived], behind: Behind | None
+) -> None:
+    if to_archive:
+        move_to_archive(transaction, to_archive)
     if behind is None or behind.summary_id is None or len(behind.of.ids) > MOST_LINKED:
         return
-    for memory_id in leaving:
+    for memory_id in to_archive:
         try:
             linking.link(behind.summary_id, memory_id, _SUMMED_UP, sweep.context)(transaction)
         except InvalidInput:  # a memory that has no room for another link goes without
@@ -206,18 +208,18 @@ def _subject(transaction: Transaction, memory_id: MemoryId, remotes: Sequence[st
     row = transaction.row(memory_id)
     if row is None or row.standing in (Standing.ARCHIVED, Standing.FORGOTTEN):
         return None
-    asked = remotes if row.memory.type is MemoryType.WORKING else ()
-    deliveries = (transaction.delivery(remote, memory_id) for remote in asked)
+    waited_for = remotes if row.memory.type is MemoryType.WORKING else ()
+    deliveries = (transaction.delivery(remote, memory_id) for remote in waited_for)
     is_awaited = any(one is not None and one.state in AWAITED for one in deliveries)
     return subject(row, transaction.facets(FACETS, memory_id).get, awaited=is_awaited)
 
 
-def _erase(transaction: Transaction, one: Subject, remotes: Sequence[str]) -> None:
+def _erase(transaction: Transaction, erased: Subject, remotes: Sequence[str]) -> None:
     """Of a memory of ours, what each remote calls it stays: else its own answer would be taken for news from there."""
-    memory_id = one.memory.id
+    memory_id = erased.memory.id
     erase(transaction, memory_id)
     for remote in remotes:
-        before = None if one.standing is Standing.CACHED else transaction.delivery(remote, memory_id)
+        before = None if erased.standing is Standing.CACHED else transaction.delivery(remote, memory_id)
         is_there = before is not None and before.remote_id is not None
         transaction.set_delivery(remote, memory_id, delivery.at_rest(before) if before and is_there else None)
 
@@ -245,12 +247,12 @@ def _write_summary(transaction: Transaction, sweep: Sweep, behind: Behind, entri
 
 def write_notes(transaction: Transaction, sweep: Sweep, notes: Sequence[FacetChange], page: int) -> int:
     """Write facets that are as they were read, and say how many were not."""
-    held = [one for one in notes if transaction.facet(one.name, one.owner) == one.was]
+    held = [note for note in notes if transaction.facet(note.name, note.owner) == note.was]
     entries: list[JsonObject] = []
-    for one in held:
-        transaction.set_facet(one.name, one.owner, one.becomes)
-        said = {"did": NOTED, "name": one.name, "owner": one.owner}
-        entries.append({**said, "before": one.was, "after": one.becomes})
+    for note in held:
+        transaction.set_facet(note.name, note.owner, note.becomes)
+        fields = {"did": NOTED, "name": note.name, "owner": note.owner}
+        entries.append({**fields, "before": note.was, "after": note.becomes})
     _write_down(transaction, sweep, entries, page)
     return len(notes) - len(held)
 
@@ -308,7 +310,7 @@ def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context
 
 def _forget_summary(transaction: Transaction, entry: JsonObject, context: WriteContext) -> None:
     """Forget a summary, unless somebody has made it their own since: revised, judged, reinforced, pinned, rated or
-    linked it. To have found it is not enough, nor is to have forgotten some of what it told."""
+    linked it. A search that found it does not count, and neither does forgetting a memory that it summed up."""
     from kingly_memory.lifecycle.summaries import times_redacted
 
     memory_id = MemoryId(entry["id"])
@@ -318,6 +320,6 @@ def _forget_summary(transaction: Transaction, entry: JsonObject, context: WriteC
     if transaction.facets(("tier", "strength", "attention"), memory_id) != {"tier": entry["tier"]}:
         return
     ours = (memory_id, _SUMMED_UP.link_type, _SUMMED_UP.description)
-    if all((one.source, one.link_type, one.description) == ours for one in links.of(transaction, memory_id)):
+    if all((link.source, link.link_type, link.description) == ours for link in links.of(transaction, memory_id)):
         links.sever(transaction, memory_id)
         write.forget(memory_id, context)(transaction)

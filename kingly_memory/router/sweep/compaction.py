@@ -54,34 +54,34 @@ class CompactionPlan:
 def plan(reader: StoreReader, space: str, how: CompactionStrategy, now_s: float) -> CompactionPlan:
     """What the strategy would do with the project's threads. Reads every live memory of the project once, and holds
     none for longer than it is looked at."""
-    found = survey(reader, space, now_s)
-    last_s = {name: one.last_s for name, one in found.active.items()}
-    words: dict[str, Counter[str]] = {name: Counter() for name in found.active}
+    surveyed = survey(reader, space, now_s)
+    last_s = {name: one.last_s for name, one in surveyed.active.items()}
+    words: dict[str, Counter[str]] = {name: Counter() for name in surveyed.active}
     # What may be archived of each thread, as it was read: a sweep archives it as long as it is still so.
-    seen: dict[str, list[tuple[MemoryId, int, int]]] = {name: [] for name in found.active}
+    seen: dict[str, list[tuple[MemoryId, int, int]]] = {name: [] for name in surveyed.active}
     for subject in Subjects(reader, space).live():
         memory = subject.memory
-        name = thread_lookup.root(memory.scope.context_id or "", found.facets)
+        name = thread_lookup.root(memory.scope.context_id or "", surveyed.facets)
         if name in last_s:
             last_s[name] = max(last_s[name], active_s(subject))
             topics.count(words[name], f"{memory.title or ''} {memory.content}")
             if not subject.is_protected:
                 seen[name].append((memory.id, memory.revision, subject.mark))
-    known = {
-        name: ActiveThread(name, at_s, *found.weights.get(name, USUAL), topics.topic(words[name]))
+    threads = {
+        name: ActiveThread(name, at_s, *surveyed.weights.get(name, USUAL), topics.topic(words[name]))
         for name, at_s in last_s.items()
     }
-    planned = compact(known.values(), how, now_s)
-    attention = thread_lookup.facets(reader, ATTENTION, space, known)
+    planned = compact(threads.values(), how, now_s)
+    attention = thread_lookup.facets(reader, ATTENTION, space, threads)
     notes = []
-    for name, thread_id, said in _notes(planned, known, found.facets):
-        was = (found.facets if name == THREAD else attention).get(thread_id) or None
-        notes.append(FacetChange(name, owner(space, thread_id), was, {**(was or {}), **said}))
-    return CompactionPlan(planned, tuple(_decisions(planned, known, seen)), tuple(notes))
+    for name, thread_id, fields in _notes(planned, threads, surveyed.facets):
+        was = (surveyed.facets if name == THREAD else attention).get(thread_id) or None
+        notes.append(FacetChange(name, owner(space, thread_id), was, {**(was or {}), **fields}))
+    return CompactionPlan(planned, tuple(_decisions(planned, threads, seen)), tuple(notes))
 
 
 def _decisions(
-    planned: Compaction, known: Mapping[str, ActiveThread], seen: Mapping[str, Sequence[tuple[MemoryId, int, int]]]
+    planned: Compaction, threads: Mapping[str, ActiveThread], seen: Mapping[str, Sequence[tuple[MemoryId, int, int]]]
 ) -> Iterator[Decision]:
     """Every memory of an archived thread, and of the thread that it has just taken in."""
     how, taken_in = planned.strategy, dict[str, str]()
@@ -89,7 +89,7 @@ def _decisions(
         if isinstance(action, MergeThreads):
             taken_in[action.threads[0]] = action.threads[1]
             continue
-        thread = known[action.thread]
+        thread = threads[action.thread]
         if action.reason is Reason.AGE:
             reason = f"its thread was idle for longer than {how.archive_age_days:g} days"
             verdict = Archive(reason, {"idle_days": (planned.at_s - thread.last_active) / DAY_S})
@@ -102,21 +102,22 @@ def _decisions(
 
 
 def _notes(
-    planned: Compaction, known: Mapping[str, ActiveThread], facets: Mapping[str, JsonObject]
+    planned: Compaction, threads: Mapping[str, ActiveThread], facets: Mapping[str, JsonObject]
 ) -> Iterator[tuple[str, str, JsonObject]]:
-    """What is said anew of threads: the name of the facet, the thread, and what its facet says then. One for each
-    facet."""
-    said: dict[str, JsonObject] = {}
+    """The fields to write beside threads: the name of the facet, the thread, and the fields. One for each facet."""
+    by_thread: dict[str, JsonObject] = {}
     for action in planned.actions:
         if isinstance(action, MergeThreads):
             kept, gone = action.threads
-            said[gone] = {"into": kept}
+            by_thread[gone] = {"into": kept}
             held = texts(facets.get(kept, {}), "holds")
-            said[kept] = {"holds": [*(one for one in held if one != gone), gone]}
+            by_thread[kept] = {"holds": [*(one for one in held if one != gone), gone]}
         else:
-            said.setdefault(action.thread, {})["archived_at"] = max(planned.at_s, known[action.thread].last_active)
-    for thread_id, more in said.items():
+            by_thread.setdefault(action.thread, {})["archived_at"] = max(
+                planned.at_s, threads[action.thread].last_active
+            )
+    for thread_id, more in by_thread.items():
         yield THREAD, thread_id, {"context_id": thread_id, **more}
     for thread in planned.left:
-        if thread.weight != known[thread.id].weight:
+        if thread.weight != threads[thread.id].weight:
             yield ATTENTION, thread.id, {"weight": thread.weight}

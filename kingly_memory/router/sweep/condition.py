@@ -46,27 +46,27 @@ class Condition:
         sweep by that policy takes it away. No sweep takes away what is `protected`; working memories are meant to end,
         whatever they are worth.
         """
-        [one] = self._subjects.of([row])
-        memory_id, placement = row.memory.id, one.placed(self._rules.tiers)
+        [subject] = self._subjects.of([row])
+        memory_id, placement = row.memory.id, subject.placed(self._rules.tiers)
         why = self._why([row.memory]).get(memory_id)
         return {
             "standing": row.standing.value,
-            "strength": decay.explained(one.vitals, now_s, self._rules.strength),
+            "strength": decay.explained(subject.vitals, now_s, self._rules.strength),
             "uses": {
-                "accesses": one.usage.accesses,
-                "last_used": _moment(one.usage.last_used),
-                "sightings": one.usage.sightings,
+                "accesses": subject.usage.accesses,
+                "last_used": _moment(subject.usage.last_used),
+                "sightings": subject.usage.sightings,
             },
-            "ends_at": moment_text(None if one.lifetime is None else one.lifetime.ends_at),
-            "lifetime_s": None if one.lifetime is None else one.lifetime.sliding_s,
+            "ends_at": moment_text(None if subject.lifetime is None else subject.lifetime.ends_at),
+            "lifetime_s": None if subject.lifetime is None else subject.lifetime.sliding_s,
             "tier": {
                 "name": placement.tier.value,
-                "importance": round(one.importance(now_s, self._rules.tiers), 4),
+                "importance": round(subject.importance(now_s, self._rules.tiers), 4),
                 "surprise": round(placement.surprise, 4),
                 "successes": placement.successes,
                 "moved": _moment(placement.moved_at),
             },
-            "protected": one.pinned or (one.is_protected and row.memory.type is not MemoryType.WORKING),
+            "protected": subject.pinned or (subject.is_protected and row.memory.type is not MemoryType.WORKING),
             "archived": None if why is None else why.to_json(),
             "remotes": known_remotes.deliveries(self._reader, memory_id),
         }
@@ -80,9 +80,9 @@ class Condition:
     def stats(self, activity: Activity, now_s: float) -> JsonObject:
         """The seed's figures of the tiers, and how many memories are in which state."""
         states, tiers, surprise = Counter[StrengthState](), Counter[Tier](), 0.0
-        for one in self._subjects.live():
-            states[decay.state(decay.current(one.vitals, now_s, self._rules.strength), self._rules.strength)] += 1
-            placement = one.placed(self._rules.tiers)
+        for subject in self._subjects.live():
+            states[decay.state(decay.current(subject.vitals, now_s, self._rules.strength), self._rules.strength)] += 1
+            placement = subject.placed(self._rules.tiers)
             tiers[placement.tier] += 1
             surprise += placement.surprise
         return {

@@ -118,15 +118,15 @@ class Sweeper:
         if dry_run:
             return (await self._compaction(how, context)).planned.to_json(dry_run=True)
         with self._alone():
-            found = await self._compaction(how, context)
-            if not found.decisions and not found.notes:
-                return found.planned.to_json(dry_run=False)
+            compacting = await self._compaction(how, context)
+            if not compacting.decisions and not compacting.notes:
+                return compacting.planned.to_json(dry_run=False)
             sweep = Sweep(new_id(context.now), Policies(names=()), context)
-            done = await self._carry_out(sweep, found.decisions, found.notes)
+            done = await self._carry_out(sweep, compacting.decisions, compacting.notes)
             if not done.skipped:
-                return found.planned.to_json(dry_run=False)
+                return compacting.planned.to_json(dry_run=False)
             left = (await self._compaction(how, context)).planned.before
-            return found.planned.to_json(dry_run=False, after=left)
+            return compacting.planned.to_json(dry_run=False, after=left)
 
     async def undo(self, context: WriteContext) -> Undone:
         """Bring back what the project's last sweep archived, and put back what it moved, but for what was touched
@@ -223,9 +223,9 @@ def _behind(reader: StoreReader, decisions: Sequence[Decision]) -> Behind | None
     verdicts = [one.verdict for one in decisions if isinstance(one.verdict, Summarise)]
     if not verdicts:
         return None
-    from kingly_memory.lifecycle.summaries import MOST_TOLD, Summarised, gist  # few sweeps need it
+    from kingly_memory.lifecycle.summaries import MOST_SENTENCES, Summarised, gist  # few sweeps need it
 
-    chosen = nlargest(MOST_TOLD, decisions, key=lambda one: (one.verdict.figures["importance"], one.memory_id))
+    chosen = nlargest(MOST_SENTENCES, decisions, key=lambda one: (one.verdict.figures["importance"], one.memory_id))
     rows = [(one, reader.row(one.memory_id)) for one in chosen]
     of = Summarised(
         verdicts[0].agent,
@@ -257,8 +257,8 @@ def report(planned: Plan, done: Done | None = None) -> SweepReport:
     counts = Counter(outcome for _, outcome in own)
     # Where no summary could be written, what was to go behind it went without.
     actions = (
-        {**one.to_json(), **({"does": "archive"} if outcome == sweep_changes.ARCHIVED else {})}
-        for one, outcome in own[:SHOWN]
+        {**decision.to_json(), **({"does": "archive"} if outcome == sweep_changes.ARCHIVED else {})}
+        for decision, outcome in own[:SHOWN]
     )
     return SweepReport(
         archived=counts[sweep_changes.ARCHIVED] + counts[sweep_changes.SUMMARISED],

@@ -31,15 +31,15 @@ MOST_MOVED = 2_000
 def merge(transaction: Transaction, kept: Named, gone: Named) -> None:
     """From now on the second thread is part of the first, which gets the larger weight. Raises InvalidInput."""
     target, source = kept.owner, gone.owner
-    said, said_of_gone = (transaction.facet(THREAD, whose) or {} for whose in (target, source))
-    for field, one, facet in (("thread_a", kept, said), ("thread_b", gone, said_of_gone)):
+    of_kept, of_gone = (transaction.facet(THREAD, whose) or {} for whose in (target, source))
+    for field, thread, facet in (("thread_a", kept, of_kept), ("thread_b", gone, of_gone)):
         if (other := into(facet)) is not None:
-            raise InvalidInput(field, f"{shown(one.id)!r} was merged into {shown(other)!r} meanwhile; merge that")
+            raise InvalidInput(field, f"{shown(thread.id)!r} was merged into {shown(other)!r} meanwhile; merge that")
     weights = (transaction.facet(ATTENTION, whose) or {} for whose in (target, source))
     transaction.set_facet(ATTENTION, target, _heavier(*weights) or None)
-    held = [one for one in texts(said, "holds") if one != gone.id]
-    transaction.set_facet(THREAD, target, {**said, "context_id": kept.id, "holds": [*held, gone.id]})
-    transaction.set_facet(THREAD, source, {**said_of_gone, "context_id": gone.id, "into": kept.id})
+    held = [one for one in texts(of_kept, "holds") if one != gone.id]
+    transaction.set_facet(THREAD, target, {**of_kept, "context_id": kept.id, "holds": [*held, gone.id]})
+    transaction.set_facet(THREAD, source, {**of_gone, "context_id": gone.id, "into": kept.id})
 
 
 @in_transaction
@@ -86,28 +86,28 @@ def rename(transaction: Transaction, thread: Named, title: str) -> None:
 @in_transaction
 def recalled(transaction: Transaction, threads: Sequence[Named], now_s: float) -> None:
     """Note that somebody asked for them."""
-    for one in threads:
-        before = transaction.facet(THREAD, one.owner) or {}
+    for thread in threads:
+        before = transaction.facet(THREAD, thread.owner) or {}
         noted = {"recalls": int(number(before, "recalls") or 0) + 1, "recalled_at": now_s}
-        transaction.set_facet(THREAD, one.owner, {**before, **_named(one), **noted})
+        transaction.set_facet(THREAD, thread.owner, {**before, **_named(thread), **noted})
 
 
-def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
+def _heavier(first: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
     """The facet `attention` with the larger of both weights, pinned when either is."""
-    weight, others = (1.0 if (value := number(facet, "weight")) is None else value for facet in (one, other))
-    heavier = dict(one)
-    if others > weight:
-        heavier["weight"] = others
+    weight, other_weight = (1.0 if (value := number(facet, "weight")) is None else value for facet in (first, other))
+    heavier = dict(first)
+    if other_weight > weight:
+        heavier["weight"] = other_weight
     if other.get("pinned") is True:
-        heavier |= {"weight": max(weight, others), "pinned": True}
+        heavier |= {"weight": max(weight, other_weight), "pinned": True}
     return heavier
 
 
 def _new_id(transaction: Transaction, thread: Named, share: Sequence[MemoryId], context: WriteContext) -> str:
     """Follows from what is split and when, unless that id is taken."""
     for turn in range(1_000):
-        said = f"{context.space}\0{thread.id}\0{share[0]}\0{turn}"
-        thread_id = pins.thread_id(context.now, sha256(said.encode()).digest())
+        seed = f"{context.space}\0{thread.id}\0{share[0]}\0{turn}"
+        thread_id = pins.thread_id(context.now, sha256(seed.encode()).digest())
         if not transaction.facets((THREAD, ATTENTION, contexts.FACET), owner(context.space, thread_id)):
             return thread_id
     raise AssertionError(thread.id)
@@ -116,7 +116,7 @@ def _new_id(transaction: Transaction, thread: Named, share: Sequence[MemoryId], 
 def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: str, context: WriteContext) -> None:
     """What was at hand in the working contexts of the memories is at hand in their new one."""
     ids = {memory.id for memory in moved}
-    there = Context(thread_id)
+    target = Context(thread_id)
     for context_id in sorted({memory.scope.context_id or "" for memory in moved}):
         facet = transaction.facet(contexts.FACET, owner(context.space, context_id))
         if facet is None:
@@ -131,21 +131,21 @@ def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: 
         )
         transaction.set_facet(contexts.FACET, owner(context.space, context_id), left.to_json())
         gone = [one for one in before.items if one in ids]
-        there = replace(
-            there,
-            items=tuple(sorted((*there.items, *gone)))[-context.contexts.capacity :],
-            used_s=max(there.used_s, before.used_s if gone else 0.0),
-            noted_s=max(there.noted_s, before.noted_s if gone else 0.0),
+        target = replace(
+            target,
+            items=tuple(sorted((*target.items, *gone)))[-context.contexts.capacity :],
+            used_s=max(target.used_s, before.used_s if gone else 0.0),
+            noted_s=max(target.noted_s, before.noted_s if gone else 0.0),
         )
-    if there.items:
-        transaction.set_facet(contexts.FACET, owner(context.space, thread_id), there.to_json())
+    if target.items:
+        transaction.set_facet(contexts.FACET, owner(context.space, thread_id), target.to_json())
 
 
 def _named(thread: Named) -> JsonObject:
     return {} if thread.is_alone else {"context_id": thread.id}
 
 
-def _set(transaction: Transaction, whose: str, said: Mapping[str, Any]) -> None:
-    """Set the facet `thread`, without what is None. Where nothing is said but its context, there is no facet."""
-    kept = {name: value for name, value in said.items() if value is not None}
+def _set(transaction: Transaction, whose: str, fields: Mapping[str, Any]) -> None:
+    """Set the facet `thread`, without what is None. A facet with nothing but the context is removed."""
+    kept = {name: value for name, value in fields.items() if value is not None}
     transaction.set_facet(THREAD, whose, kept if kept.keys() - {"context_id"} else None)

@@ -77,12 +77,12 @@ def lines(
     reader: StoreReader, space: str, contexts: Mapping[str, Iterable[str]], now_s: float, most: int = READ_MOST
 ) -> dict[str, list[Line]]:
     """What each thread's contexts say: of each the first memory and the last `most`, in the order of storing."""
-    thread_of = {context_id: name for name, several in contexts.items() for context_id in several}
-    found: dict[str, list[Line]] = {}
+    thread_of = {context_id: name for name, context_ids in contexts.items() for context_id in context_ids}
+    by_thread: dict[str, list[Line]] = {}
     for line in reader.threads.lines(space, list(thread_of), now_s, most):
         if line.context_id in thread_of:
-            found.setdefault(thread_of[line.context_id], []).append(line)
-    return found
+            by_thread.setdefault(thread_of[line.context_id], []).append(line)
+    return by_thread
 
 
 def line(memory: Memory, thread_id: str) -> Line:
@@ -90,28 +90,30 @@ def line(memory: Memory, thread_id: str) -> Line:
     return Line(context_id, memory.title or "", memory.content[: topics.READ], memory.tags)
 
 
-def summary(thread_id: str, said: Sequence[Line]) -> Summary:
-    past = drift.history(said[-DRIFT_MOST:])[-DRIFT_KEPT:]
-    return Summary(title(thread_id, said), topics_of(said), past, topics.unit(topics.topic(_words(said))))
+def summary(thread_id: str, thread_lines: Sequence[Line]) -> Summary:
+    past = drift.history(thread_lines[-DRIFT_MOST:])[-DRIFT_KEPT:]
+    return Summary(
+        title(thread_id, thread_lines), topics_of(thread_lines), past, topics.unit(topics.topic(_words(thread_lines)))
+    )
 
 
-def title(thread_id: str, said: Sequence[Line]) -> str:
+def title(thread_id: str, thread_lines: Sequence[Line]) -> str:
     """The title of the first memory in the thread's own context, or how that begins."""
-    first = next((one for one in said if one.context_id == thread_id), said[0])
+    first = next((one for one in thread_lines if one.context_id == thread_id), thread_lines[0])
     return first.title or pins.title(first.text) or thread_id
 
 
-def topics_of(said: Sequence[Line]) -> tuple[str, ...]:
+def topics_of(thread_lines: Sequence[Line]) -> tuple[str, ...]:
     """The most frequent tags, else the words that tell best what was said."""
-    tags = Counter(tag for one in said for tag in one.tags if tag != pins.TAG)
+    tags = Counter(tag for one in thread_lines for tag in one.tags if tag != pins.TAG)
     if tags:
         return tuple(tag for tag, _ in tags.most_common(MOST_TOPICS))
-    return drift.telling_of(_words(said), MOST_TOPICS)
+    return drift.telling_of(_words(thread_lines), MOST_TOPICS)
 
 
-def _words(said: Iterable[Line]) -> Counter[str]:
+def _words(thread_lines: Iterable[Line]) -> Counter[str]:
     spoken: Counter[str] = Counter()
-    for one in said:
+    for one in thread_lines:
         topics.count(spoken, f"{one.title} {one.text}")
     return spoken
 
@@ -170,14 +172,16 @@ def survey(reader: StoreReader, space: str, now_s: float) -> Survey:
         together.setdefault(thread_lookup.root(talk.context_id, facets), []).append(talk)
     active: dict[str, Present] = {}
     present = [Present(name, tuple(own)) for name, own in together.items()]
-    for one in sorted(present, key=lambda one: (-one.last_s, one.id)):
-        archived_at = number(facets.get(one.id, {}), "archived_at")
+    for thread in sorted(present, key=lambda thread: (-thread.last_s, thread.id)):
+        archived_at = number(facets.get(thread.id, {}), "archived_at")
         rows = (
-            thread_lookup.rows(reader, space, Named(one.id, ""), one.contexts) if archived_at is not None else iter(())
+            thread_lookup.rows(reader, space, Named(thread.id, ""), thread.contexts)
+            if archived_at is not None
+            else iter(())
         )
         live = (subject for subject in _subjects(reader, space, rows) if _is_live(subject, now_s))
         if archived_at is None or any(is_in_use(subject, archived_at) for subject in live):
-            active[one.id] = one
+            active[thread.id] = thread
     return Survey(active, facets, _weights(reader, space, active, facets))
 
 
@@ -193,22 +197,24 @@ def active_s(subject: Subject) -> float:
 
 
 def _weights(
-    reader: StoreReader, space: str, names: Iterable[str], known: Mapping[str, JsonObject]
+    reader: StoreReader, space: str, names: Iterable[str], facets_of_contexts: Mapping[str, JsonObject]
 ) -> dict[str, Weighed]:
     """A pinned memory pins its thread."""
     facets = dict(thread_lookup.all_facets(reader, ATTENTION))
-    said = {name: [facets.pop(whose)] for name in names if (whose := owner(space, name)) in facets} if facets else {}
+    by_thread = (
+        {name: [facets.pop(whose)] for name in names if (whose := owner(space, name)) in facets} if facets else {}
+    )
     for memory_id, facet in facets.items():
         row = reader.row(memory_id) if facet.get("pinned") is True else None
         if row is None or row.standing is not Standing.LIVE or row.memory.scope.space != space:
             continue
         if (context_id := row.memory.scope.context_id) is not None:
-            said.setdefault(thread_lookup.root(context_id, known), []).append(facet)
-    return {name: weighed(several) for name, several in said.items()}
+            by_thread.setdefault(thread_lookup.root(context_id, facets_of_contexts), []).append(facet)
+    return {name: weighed(of_thread) for name, of_thread in by_thread.items()}
 
 
-def said_of(reader: StoreReader, space: str, thread_id: str, facets: Mapping[str, JsonObject]) -> JsonObject:
-    """What was said of a thread and of those merged into it; `facets` has its own facet `thread`."""
+def thread_facet(reader: StoreReader, space: str, thread_id: str, facets: Mapping[str, JsonObject]) -> JsonObject:
+    """The facet `thread` of a thread, combined with those of the threads merged into it. `facets` has its own one."""
     facet = facets.get(thread_id, {})
     return combined(thread_lookup.members(reader, space, thread_id)) if texts(facet, "holds") else facet
 
@@ -218,19 +224,19 @@ def said_of(reader: StoreReader, space: str, thread_id: str, facets: Mapping[str
 
 def listed(reader: StoreReader, space: str, now_s: float, limit: int) -> list[Glance]:
     """The active threads, the latest first. Reads their memories."""
-    found = survey(reader, space, now_s)
-    wanted = dict(islice(found.active.items(), limit))
+    surveyed = survey(reader, space, now_s)
+    wanted = dict(islice(surveyed.active.items(), limit))
     glances = []
-    for name, said in lines(reader, space, {name: one.contexts for name, one in wanted.items()}, now_s).items():
-        facet, one = said_of(reader, space, name, found.facets), wanted[name]
+    for name, thread_lines in lines(reader, space, {name: one.contexts for name, one in wanted.items()}, now_s).items():
+        facet, thread = thread_facet(reader, space, name, surveyed.facets), wanted[name]
         glance = Glance(
             name,
-            text(facet, "title") or title(name, said),
-            (texts(facet, "topics") or topics_of(said))[:MOST_TOPICS],
+            text(facet, "title") or title(name, thread_lines),
+            (texts(facet, "topics") or topics_of(thread_lines))[:MOST_TOPICS],
             ACTIVE,
-            one.memories,
-            moment(one.last_s) or LONG_AGO,
-            *found.weights.get(name, USUAL),
+            thread.memories,
+            moment(thread.last_s) or LONG_AGO,
+            *surveyed.weights.get(name, USUAL),
             recalls=int(number(facet, "recalls") or 0),
         )
         glances.append(glance)
@@ -254,7 +260,7 @@ def read(
     facet = combined(contexts) if contexts else reader.facets(THREAD, [thread.id]).get(thread.id, {})
     ids: list[str] = []
     page: list[ThreadMessage] = []
-    said: deque[Line] = deque(maxlen=VIEW_DRIFT_MOST)
+    recent: deque[Line] = deque(maxlen=VIEW_DRIFT_MOST)
     begins: Line | None = None
     tags: Counter[str] = Counter()
     pin_weights: list[float] = []
@@ -266,9 +272,9 @@ def read(
         ids.append(memory.id)
         archived += not is_live
         is_active = is_active or (is_live and is_in_use(subject, number(facet, "archived_at")))
-        said.append(line(memory, thread.id))
-        if begins is None or begins.context_id != thread.id == said[-1].context_id:
-            begins = said[-1]
+        recent.append(line(memory, thread.id))
+        if begins is None or begins.context_id != thread.id == recent[-1].context_id:
+            begins = recent[-1]
         tags.update(memory.tags)
         created_at = memory.created_at if created_at is None else min(created_at, memory.created_at)
         last_s = max(last_s, active_s(subject))
@@ -277,7 +283,7 @@ def read(
     if begins is None or created_at is None:
         return None
     pin = {"weight": max(pin_weights), "pinned": True} if pin_weights else {}
-    latest = [*said][-READ_MOST:]
+    latest = [*recent][-READ_MOST:]
     owners = [owner(space, one) for one in contexts] or [thread.owner]
     ratings = Ratings.together(reader.facets(RATINGS, owners).values())
     return ThreadView(
@@ -292,7 +298,7 @@ def read(
         relevance=relevance(ratings),
         relevance_raw=ratings.raw,
         ratings=tuple(one.to_json() for one in ratings.latest),
-        drift_history=drift.history(list(said)),
+        drift_history=drift.history(list(recent)),
         recalls=int(number(facet, "recalls") or 0),
         recalled_at=moment(number(facet, "recalled_at")),
         tags=tuple(tag for tag, _ in tags.most_common()),
@@ -313,8 +319,8 @@ def left(reader: StoreReader, space: str, thread: Named, contexts: Iterable[str]
 
 def messages(reader: StoreReader, memories: Sequence[Memory]) -> tuple[ThreadMessage, ...]:
     """Those of the memories that are there, in the order in which they were stored."""
-    found = [row for one in memories if (row := reader.row(one.id)) is not None and row.standing in KEPT]
-    ordered = sorted(found, key=lambda row: row.position)
+    rows = [row for one in memories if (row := reader.row(one.id)) is not None and row.standing in KEPT]
+    ordered = sorted(rows, key=lambda row: row.position)
     return tuple(ThreadMessage(row.memory, row.standing is not Standing.LIVE) for row in ordered)
 
 
@@ -322,9 +328,9 @@ def _is_live(subject: Subject, now_s: float) -> bool:
     return subject.standing is Standing.LIVE and not is_expired(subject.lifetime, now_s)
 
 
-def _subjects(reader: StoreReader, space: str, found: Iterator[Row]) -> Iterator[Subject]:
+def _subjects(reader: StoreReader, space: str, rows: Iterator[Row]) -> Iterator[Subject]:
     subjects = Subjects(reader, space)
-    while some := list(islice(found, _PAGE)):
+    while some := list(islice(rows, _PAGE)):
         yield from subjects.of(some)
 
 
@@ -351,9 +357,9 @@ def exported_focus(reader: StoreReader, space: str) -> JsonObject | None:
 
 def _exported(reader: StoreReader, space: str, thread_id: str, rows: Sequence[Row]) -> ExportedThread:
     whose = owner(space, thread_id)
-    found = reader.facets_of({name: [whose] for name in FROM_FILE})
-    facets = {name: by_owner[whose] for name, by_owner in found.items() if whose in by_owner}
-    said = [line(row.memory, thread_id) for row in rows]
+    by_kind = reader.facets_of({name: [whose] for name in FROM_FILE})
+    facets = {name: by_owner[whose] for name, by_owner in by_kind.items() if whose in by_owner}
+    thread_lines = [line(row.memory, thread_id) for row in rows]
     archived_at = number(facets.get(THREAD, {}), "archived_at")
     # What has ended is live until a sweep sees to it.
     live = (one for one in Subjects(reader, space).of(rows) if one.standing is Standing.LIVE)
@@ -361,9 +367,9 @@ def _exported(reader: StoreReader, space: str, thread_id: str, rows: Sequence[Ro
         thread_id,
         tuple((row.memory, row.standing) for row in rows),
         facets,
-        title(thread_id, said) if said else thread_id,
-        topics_of(said[-READ_MOST:])[:MOST_TOPICS],
-        drift.history(said[-VIEW_DRIFT_MOST:]),
+        title(thread_id, thread_lines) if thread_lines else thread_id,
+        topics_of(thread_lines[-READ_MOST:])[:MOST_TOPICS],
+        drift.history(thread_lines[-VIEW_DRIFT_MOST:]),
         relevance(Ratings.from_json(facets.get(RATINGS))),
         any(is_in_use(one, archived_at) for one in live),
     )

@@ -25,29 +25,29 @@ def threads_of(
     Where nobody has said what a thread is called and about, its latest memories tell. They are read only for `about`,
     topics that somebody has in focus. A thread that speaks of none of them has no topics then but the memory's tags.
     """
-    known = thread_lookup.threads(reader, space, {one.scope.context_id for one in memories if one.scope.context_id})
-    ids = {one.id: thread_lookup.root(one.scope.context_id or one.id, known) for one in memories}
+    facets = thread_lookup.threads(reader, space, {one.scope.context_id for one in memories if one.scope.context_id})
+    ids = {memory.id: thread_lookup.root(memory.scope.context_id or memory.id, facets) for memory in memories}
     members = {  # most threads have one context, and nothing is read for these
-        ids[one.id]: thread_lookup.members(reader, space, ids[one.id])
-        if texts(known.get(ids[one.id], {}), "holds")
-        else {ids[one.id]: known.get(ids[one.id], {})}
-        for one in memories
+        ids[memory.id]: thread_lookup.members(reader, space, ids[memory.id])
+        if texts(facets.get(ids[memory.id], {}), "holds")
+        else {ids[memory.id]: facets.get(ids[memory.id], {})}
+        for memory in memories
     }
     owners = {
-        one.id: [owner(space, name) for name in members[ids[one.id]]] if one.scope.context_id else [one.id]
-        for one in memories
+        memory.id: [owner(space, name) for name in members[ids[memory.id]]] if memory.scope.context_id else [memory.id]
+        for memory in memories
     }
-    everybody = list(dict.fromkeys(whose for one, several in owners.items() for whose in (*several, one)))
+    everybody = list(dict.fromkeys(whose for one, names in owners.items() for whose in (*names, one)))
     beside = reader.facets_of(dict.fromkeys((ATTENTION, RATINGS, THREAD), everybody))
     summaries = _summaries(reader, space, members, now_s, about)
-    found: dict[str, Thread] = {}
+    threads: dict[str, Thread] = {}
     for memory in memories:
         thread_id, own = ids[memory.id], owners[memory.id]
         facet = combined(members[thread_id]) if memory.scope.context_id else beside[THREAD].get(memory.id, {})
         heading, topics = summaries.get(thread_id, ("", ()))
         called = memory.title or (title(memory.content) if about else None) or ""
         weight, pinned = weighed(beside[ATTENTION].get(one, {}) for one in (own[0], memory.id))
-        found[memory.id] = Thread(
+        threads[memory.id] = Thread(
             thread_id,
             title=text(facet, "title") or "\n".join(dict.fromkeys(filter(None, (heading, called)))),
             topics=tuple(dict.fromkeys((*(texts(facet, "topics") or topics), *memory.tags))),
@@ -55,7 +55,7 @@ def threads_of(
             relevance=relevance(Ratings.together(beside[RATINGS].get(one) for one in dict.fromkeys((*own, memory.id)))),
             pinned=pinned,
         )
-    return found
+    return threads
 
 
 def _summaries(
@@ -67,9 +67,9 @@ def _summaries(
         return {}
     from kingly_memory.router.threads import reading  # loaded where something is in focus
 
-    wanted, found = [fold(one) for one in about], dict[str, tuple[str, tuple[str, ...]]]()
-    for name, said in reading.lines(reader, space, threads, now_s, _READ_MOST).items():
-        spoken = fold("\n".join(text for one in said for text in (one.title, one.text, *one.tags)))
-        topics = reading.topics_of(said) if any(one in spoken for one in wanted) else ()
-        found[name] = reading.title(name, said), topics
-    return found
+    wanted, summaries = [fold(one) for one in about], dict[str, tuple[str, tuple[str, ...]]]()
+    for name, lines in reading.lines(reader, space, threads, now_s, _READ_MOST).items():
+        spoken = fold("\n".join(text for line in lines for text in (line.title, line.text, *line.tags)))
+        topics = reading.topics_of(lines) if any(one in spoken for one in wanted) else ()
+        summaries[name] = reading.title(name, lines), topics
+    return summaries

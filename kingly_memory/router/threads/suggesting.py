@@ -47,35 +47,37 @@ class Suggesting:
         """What to suggest for the project's active threads; hints only for a context. Threads that have changed are
         read for about so many seconds, the first few in any case."""
         reader, space, deadline_s = self._reader, self._space, time.monotonic() + within_s
-        found = reading.survey(reader, space, now_s)
-        related = [] if context is None else _related(reader, context, found.facets, now_s)
-        first = {one: found.active[one] for one in related if one in found.active}
-        looked_at = list(islice({**first, **found.active}.values(), MOST_LOOKED_AT))
-        known = {one: self._known[one] for one in looked_at if one in self._known}
-        missing = [one for one in looked_at if one not in known]
+        survey = reading.survey(reader, space, now_s)
+        related = [] if context is None else _related(reader, context, survey.facets, now_s)
+        first = {thread_id: survey.active[thread_id] for thread_id in related if thread_id in survey.active}
+        looked_at = list(islice({**first, **survey.active}.values(), MOST_LOOKED_AT))
+        summaries = {thread: self._known[thread] for thread in looked_at if thread in self._known}
+        missing = [one for one in looked_at if one not in summaries]
         for at in range(0, len(missing), AT_ONCE):
-            several = {one.id: one for one in missing[at : at + AT_ONCE]}
-            contexts = {name: one.contexts for name, one in several.items()}
-            for name, said in reading.lines(reader, space, contexts, now_s).items():
-                known[several[name]] = reading.summary(name, said)
+            by_id = {one.id: one for one in missing[at : at + AT_ONCE]}
+            contexts = {name: one.contexts for name, one in by_id.items()}
+            for name, thread_lines in reading.lines(reader, space, contexts, now_s).items():
+                summaries[by_id[name]] = reading.summary(name, thread_lines)
             if time.monotonic() >= deadline_s:
                 break
-        if known.keys() != self._known.keys():
-            self._alike = list(topics.alike(((one.id, summary.topic) for one, summary in known.items()), ALIKE))
-            self._known = known
+        if summaries.keys() != self._known.keys():
+            self._alike = list(topics.alike(((one.id, summary.topic) for one, summary in summaries.items()), ALIKE))
+            self._known = summaries
         threads: dict[str, Digest] = {}
-        for one, summary in known.items():
-            facet = reading.said_of(reader, space, one.id, found.facets)
-            weighed = found.weights.get(one.id, USUAL)
-            threads[one.id] = Digest(
-                one.id,
+        for thread, summary in summaries.items():
+            facet = reading.thread_facet(reader, space, thread.id, survey.facets)
+            weighed = survey.weights.get(thread.id, USUAL)
+            threads[thread.id] = Digest(
+                thread.id,
                 title=text(facet, "title") or summary.title,
                 topics=texts(facet, "topics") or summary.topics,
-                drift=summary.drift if len(one.talks) > 1 or one.memories <= MOST_MOVED else (),  # more is not split
+                drift=summary.drift
+                if len(thread.talks) > 1 or thread.memories <= MOST_MOVED
+                else (),  # more is not split
                 weight=weighed.weight,
                 pinned=weighed.pinned,
-                first_s=one.first_s,
-                last_s=one.last_s,
+                first_s=thread.first_s,
+                last_s=thread.last_s,
                 recalled=bool(number(facet, "recalls")),
             )
         pairs = []
@@ -84,12 +86,12 @@ class Suggesting:
             shared = tuple(topic for topic in threads[a].topics if topic.casefold() in theirs)
             pairs.append(Pair(round(similarity, 4), (a, b), shared[:3]))
         most_active = COMPACTION_STRATEGIES[NORMAL].max_active_threads
-        unread = len(found.active) - len(threads)
+        unread = len(survey.active) - len(threads)
         return suggestions(threads.values(), pairs, related, now_s, most_active=most_active, unread=unread)
 
 
 def _related(reader: StoreReader, context: Query, facets: Mapping[str, JsonObject], now_s: float) -> list[str]:
     """The threads of the memories that answer the context, the best first. Nothing counts as used by that."""
     answer = LocalSearch(reader).search(context, now_s=now_s, budget_s=_SEARCH_S)
-    said_in = [hit.memory.scope.context_id for hit in answer.hits if hit.relevance >= _LEAST_RELATED]
-    return list(dict.fromkeys(thread_lookup.root(one, facets) for one in said_in if one is not None))
+    context_ids = [hit.memory.scope.context_id for hit in answer.hits if hit.relevance >= _LEAST_RELATED]
+    return list(dict.fromkeys(thread_lookup.root(one, facets) for one in context_ids if one is not None))

@@ -81,17 +81,17 @@ class Threads:
         One that was merged into another is shown as that one, with `status` merged-into. No use of the memories. Raises
         InvalidInput, StoreError.
         """
-        said = validation.required("thread_id", thread_id)
+        name = validation.required("thread_id", thread_id)
         start = validation.count("first", first, least=0, most=2**62)
         most = validation.count("limit", limit, least=0, most=MOST_LISTED)
         now_s = (await self._context()).now_s
 
         def look() -> ThreadView:
-            thread = named(self._reader, self._space, said)
+            thread = named(self._reader, self._space, name)
             view = self._view(thread, now_s, first=start, limit=most)
             if view is None:
-                raise InvalidInput("thread_id", f"of {shown(said)!r} nothing is left")
-            return replace(view, id=said, status=MERGED, into=thread.id) if said in view.merged else view
+                raise InvalidInput("thread_id", f"of {shown(name)!r} nothing is left")
+            return replace(view, id=name, status=MERGED, into=thread.id) if name in view.merged else view
 
         return await self._access.read(look)
 
@@ -107,7 +107,8 @@ class Threads:
         The larger weight counts, and ratings and topics count together. Raises InvalidInput, StoreError.
         """
         names = {
-            field: validation.required(field, one) for field, one in (("thread_a", thread_a), ("thread_b", thread_b))
+            field: validation.required(field, value)
+            for field, value in (("thread_a", thread_a), ("thread_b", thread_b))
         }
         context = await self._context()
 
@@ -123,9 +124,9 @@ class Threads:
         The largest part keeps the id, each other one gets an id of its own. Raises InvalidInput, also where nothing is
         to divide; StoreError.
         """
-        said = validation.required("thread_id", thread_id)
+        name = validation.required("thread_id", thread_id)
         context = await self._context()
-        thread, contexts, shares = await self._access.read(lambda: self._division(said, context.now_s))
+        thread, contexts, shares = await self._access.read(lambda: self._division(name, context.now_s))
         done = await self._access.write(changes.split(thread, shares, contexts, context))
         self._access.wake()
 
@@ -148,10 +149,10 @@ class Threads:
 
         Raises InvalidInput, StoreError.
         """
-        said = validation.required("thread_id", thread_id)
+        name = validation.required("thread_id", thread_id)
         called = validation.required("title", title, "say what to call the thread")
         now_s = (await self._context()).now_s
-        thread = await self._access.read(lambda: self._present(said, now_s))
+        thread = await self._access.read(lambda: self._present(name, now_s))
         await self._access.write(changes.rename(thread, called))
         return await self.get(thread.id, limit=0)
 
@@ -167,24 +168,24 @@ class Threads:
         First come those to which somebody has given such a title. Each counts as recalled. Raises InvalidInput,
         StoreError.
         """
-        said = validation.required("topic", topic, "say what to recall")
+        wanted = validation.required("topic", topic, "say what to recall")
         most = validation.count("limit", limit, most=LOOKED_AT)
         context = await self._context()
-        thread = await self._access.read(lambda: self._if_thread(said))
-        found = {thread: ()} if thread is not None else await self._on(said, most)
-        await self._access.write(changes.recalled(list(found), context.now_s))
+        by_name = await self._access.read(lambda: self._if_thread(wanted))
+        threads = {by_name: ()} if by_name is not None else await self._on(wanted, most)
+        await self._access.write(changes.recalled(list(threads), context.now_s))
 
         def look() -> Sequence[ThreadView]:
             views = []
-            for one, about in found.items():
-                limit = 0 if about else MESSAGES if len(found) == 1 else EACH
-                view = self._view(one, context.now_s, limit=limit)
+            for thread, about in threads.items():
+                limit = 0 if about else MESSAGES if len(threads) == 1 else EACH
+                view = self._view(thread, context.now_s, limit=limit)
                 if view is not None and about:
                     view = replace(view, messages=reading.messages(self._reader, about))
                 views += [] if view is None else [view]
             return views
 
-        return Recalled(said, tuple(await self._access.read(look)))
+        return Recalled(wanted, tuple(await self._access.read(look)))
 
     @verb("suggestions", "ai_suggestions", "ai", "See what might be done", reads=True)
     @example(
@@ -208,11 +209,11 @@ class Threads:
         """
         now_s = self._access.write_context().now_s
         within_s = within if within == math.inf else validation.seconds("within", within)
-        said: object = context
-        if said is not None and not (isinstance(said, str) and said.strip()):
+        text: object = context
+        if text is not None and not (isinstance(text, str) and text.strip()):
             raise InvalidInput("context", "is empty or no text; say what you are working on, or leave it out")
-        asked = None if context is None else validation.query(context, space=self._space, limit=RELATED)
-        return await self._access.read(lambda: self._suggesting.suggest(asked, now_s, within_s))
+        query = None if context is None else validation.query(context, space=self._space, limit=RELATED)
+        return await self._access.read(lambda: self._suggesting.suggest(query, now_s, within_s))
 
     async def _context(self) -> WriteContext:
         await self._flush()
@@ -223,39 +224,41 @@ class Threads:
     def _view(self, thread: Named, now_s: float, first: int = 0, limit: int = 0) -> ThreadView | None:
         return reading.read(self._reader, self._space, thread, now_s, first=first, limit=limit)
 
-    def _present(self, said: str, now_s: float, field: str = "thread_id") -> Named:
+    def _present(self, name: str, now_s: float, field: str = "thread_id") -> Named:
         """The thread of that name. Raises InvalidInput when there is none, or nothing is left of it."""
-        thread = named(self._reader, self._space, said, field)
+        thread = named(self._reader, self._space, name, field)
         contexts = contexts_of(self._reader, self._space, thread)
         if next(reading.left(self._reader, self._space, thread, contexts, now_s), None) is None:
-            raise InvalidInput(field, f"of {shown(said)!r} nothing is left")
+            raise InvalidInput(field, f"of {shown(name)!r} nothing is left")
         return thread
 
     def _mergeable(self, names: Mapping[str, str], now_s: float) -> Sequence[Named]:
         if len(set(names.values())) == 1:
             raise InvalidInput("thread_b", f"{shown(names['thread_b'])!r} cannot be merged with itself")
-        found = []
-        for field, said in names.items():
-            one = self._present(said, now_s, field)
-            found.append(one)
-            if thread_lookup.into(thread_lookup.threads(self._reader, self._space, [said])[said]) is not None:
-                raise InvalidInput(field, f"{shown(said)!r} was merged into {shown(one.id)!r} already; name that one")
-            if one.is_alone:
-                raise InvalidInput(field, f"{shown(said)!r} was said in no context; merge threads of contexts")
-        if found[0].id == found[1].id:
+        threads = []
+        for field, name in names.items():
+            thread = self._present(name, now_s, field)
+            threads.append(thread)
+            if thread_lookup.into(thread_lookup.threads(self._reader, self._space, [name])[name]) is not None:
+                raise InvalidInput(
+                    field, f"{shown(name)!r} was merged into {shown(thread.id)!r} already; name that one"
+                )
+            if thread.is_alone:
+                raise InvalidInput(field, f"{shown(name)!r} was said in no context; merge threads of contexts")
+        if threads[0].id == threads[1].id:
             names_of_one = " and ".join(repr(shown(one)) for one in names.values())
-            raise InvalidInput("thread_b", f"{names_of_one} name one thread, {shown(found[0].id)!r}; name two")
-        return found
+            raise InvalidInput("thread_b", f"{names_of_one} name one thread, {shown(threads[0].id)!r}; name two")
+        return threads
 
     # --- splitting ----------------------------------------------------------------------------------------------------
 
-    def _division(self, said: str, now_s: float) -> tuple[Named, Collection[str], Sequence[Sequence[MemoryId]]]:
+    def _division(self, name: str, now_s: float) -> tuple[Named, Collection[str], Sequence[Sequence[MemoryId]]]:
         """A thread, its contexts, and the parts of it that get another id. Raises InvalidInput when there is nothing to
         divide."""
-        thread = self._present(said, now_s)
+        thread = self._present(name, now_s)
         contexts = contexts_of(self._reader, self._space, thread)
-        found = reading.left(self._reader, self._space, thread, contexts, now_s)
-        memories = [subject.memory for subject in islice(found, MOST_MOVED + 1)]
+        subjects = reading.left(self._reader, self._space, thread, contexts, now_s)
+        memories = [subject.memory for subject in islice(subjects, MOST_MOVED + 1)]
         if len(memories) > MOST_MOVED:
             problem = f"{shown(thread.id)!r} has more than {MOST_MOVED:,} messages, too many to be divided at once"
             raise InvalidInput("thread_id", problem)
@@ -269,14 +272,14 @@ class Threads:
 
     # --- recalling ----------------------------------------------------------------------------------------------------
 
-    def _if_thread(self, said: str) -> Named | None:
+    def _if_thread(self, topic: str) -> Named | None:
         """None for a topic, even where a memory has it as its key."""
         reader, space = self._reader, self._space
-        is_key = reader.row(said) is None and reader.id_of_key(space, said) is not None
-        if is_key and not thread_lookup.is_thread(reader, space, said):
+        is_key = reader.row(topic) is None and reader.id_of_key(space, topic) is not None
+        if is_key and not thread_lookup.is_thread(reader, space, topic):
             return None
         try:
-            return named(reader, space, said)
+            return named(reader, space, topic)
         except InvalidInput:
             return None
 
@@ -290,11 +293,11 @@ class Threads:
 
         def look() -> dict[Named, Sequence[Memory]]:
             reader, space = self._reader, self._space
-            found: dict[Named, list[Memory]] = {one: [] for one in thread_lookup.titled(reader, space, topic)[:most]}
+            threads: dict[Named, list[Memory]] = {one: [] for one in thread_lookup.titled(reader, space, topic)[:most]}
             for memory in hits:
                 thread = thread_lookup.of_row(reader, space, reader.row(memory.id))  # None for what only a remote has
-                if thread in found or (thread is not None and len(found) < most):
-                    found.setdefault(thread, []).append(memory)
-            return {thread: several[:EACH] for thread, several in found.items()}
+                if thread in threads or (thread is not None and len(threads) < most):
+                    threads.setdefault(thread, []).append(memory)
+            return {thread: memories[:EACH] for thread, memories in threads.items()}
 
         return await self._access.read(look)

@@ -85,8 +85,8 @@ class Merged(Plain):
 
     @property
     def message(self) -> str:
-        one = self.thread
-        return f"Merged {self.merged} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
+        thread = self.thread
+        return f"Merged {self.merged} into {thread.id}: {_counted(thread.message_count)} (weight={thread.weight:.2f})"
 
 
 @dataclass(frozen=True, slots=True)
