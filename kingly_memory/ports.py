@@ -168,8 +168,8 @@ class DocumentReader(Protocol):
         better), or all of the pieces, letter by letter; any, the last changed first, where neither is given."""
         ...
 
-    def documents_at(self, places: Sequence[int]) -> list[tuple[int, Document]]:
-        """The documents that lie there, with their places, in that order."""
+    def documents_at(self, positions: Sequence[int]) -> list[tuple[int, Document]]:
+        """The documents at those positions, each with its position, in that order."""
         ...
 
     def operation(self, space: str, operation: str) -> JsonObject | None:

@@ -89,6 +89,6 @@ def captured_id(statement: Statement, context_id: str | None, space: str) -> Mem
     """The same for the same words of the same message, and ordered by the time they were said (RFC 9562, version 8)."""
     source = statement.message_id or context_id or ""
     digest = sha256("\0".join((space, source, gist(statement.content))).encode(errors="replace")).hexdigest()
-    said_at = statement.at or datetime.fromtimestamp(0, UTC)
-    time = f"{max(int(said_at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
+    written_at = statement.at or datetime.fromtimestamp(0, UTC)
+    time = f"{max(int(written_at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
     return MemoryId(f"{time[:8]}-{time[8:]}-8{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")

@@ -171,10 +171,10 @@ def cut(transaction: Transaction, space: str, session: str, first: str, now: dat
 def _append(
     transaction: Transaction, space: str, session: str, items: Sequence[tuple[str, datetime]], now: datetime
 ) -> list[str]:
-    rows, place, ids = transaction.documents, namespace_of(session), list[str]()
+    rows, namespace, ids = transaction.documents, namespace_of(session), list[str]()
     for key, (item, at) in zip(ids_behind(rows.log_end(space, session), now), items, strict=False):
-        rows.put(space, Document(place, key, None, 0, at, at), item, "")
-        shared.note(transaction, space, (place, key), now.timestamp())
+        rows.put(space, Document(namespace, key, None, 0, at, at), item, "")
+        shared.note(transaction, space, (namespace, key), now.timestamp())
         ids.append(key)
     return ids
 
@@ -206,13 +206,13 @@ def search(
     query = mended(query)
     words, pieces = terms(query) if query.strip() else ((), ())
     limit = most if wanted is None else None
-    places = reader.found(space, prefix, now_s, words, (), most=limit) if words or not pieces else []
+    hits = reader.found(space, prefix, now_s, words, (), most=limit) if words or not pieces else []
     if pieces:
-        known = {place for place, _ in places}
-        places += [hit for hit in reader.found(space, prefix, now_s, (), pieces, most=limit) if hit[0] not in known]
-    relevance = {place: None if score is None else score / (score + 1) for place, score in places}
-    for first in range(0, len(places), READ_TOGETHER):
-        some = [place for place, _ in places[first : first + READ_TOGETHER]]
-        for place, document in reader.documents_at(some):
+        known = {position for position, _ in hits}
+        hits += [hit for hit in reader.found(space, prefix, now_s, (), pieces, most=limit) if hit[0] not in known]
+    relevance = {position: None if score is None else score / (score + 1) for position, score in hits}
+    for first in range(0, len(hits), READ_TOGETHER):
+        some = [position for position, _ in hits[first : first + READ_TOGETHER]]
+        for position, document in reader.documents_at(some):
             if wanted is None or admits(wanted, document.value):
-                yield FoundDocument(document, relevance[place])
+                yield FoundDocument(document, relevance[position])

@@ -325,8 +325,12 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
             fate = "stays_away" if before.standing is Standing.FORGOTTEN else "unchanged"
             return _receipt(transaction, before.memory, context.routes), fate
         # What somebody has written himself, and after the file's text, an import must not undo.
-        said_at = item.updated_at or item.draft.created_at
-        if before.memory.origin is not Origin.IMPORT and said_at is not None and said_at < before.memory.updated_at:
+        written_at = item.updated_at or item.draft.created_at
+        if (
+            before.memory.origin is not Origin.IMPORT
+            and written_at is not None
+            and written_at < before.memory.updated_at
+        ):
             return _receipt(transaction, before.memory, context.routes), "kept"
         _clear_outdated(transaction, before, memory, context)
     receipt = _save(transaction, memory, item.standing, context, lifetime, is_requested=True)

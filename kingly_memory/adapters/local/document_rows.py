@@ -64,13 +64,15 @@ class DocumentReader:
         within, limit = _within(space, prefix, now_s), sys.maxsize if most is None else most
         if words:
             matched = self._ask(sql.DOCUMENT_MATCHES, (*within, any_of(words), limit))
-            return [(place, -score) for place, score in matched]
-        return [(place, None) for (place,) in self._ask(sql.newest_documents(len(pieces)), (*within, *pieces, limit))]
+            return [(position, -score) for position, score in matched]
+        return [
+            (position, None) for (position,) in self._ask(sql.newest_documents(len(pieces)), (*within, *pieces, limit))
+        ]
 
-    def documents_at(self, places: Sequence[int]) -> list[tuple[int, Document]]:
-        rows_at = self._ask(sql.DOCUMENTS_AT, (json.dumps(list(places)),))
-        found = {place: document for place, *columns in rows_at for document in _documents([columns])}
-        return [(place, found[place]) for place in places if place in found]
+    def documents_at(self, positions: Sequence[int]) -> list[tuple[int, Document]]:
+        rows_at = self._ask(sql.DOCUMENTS_AT, (json.dumps(list(positions)),))
+        found = {position: document for position, *columns in rows_at for document in _documents([columns])}
+        return [(position, found[position]) for position in positions if position in found]
 
     def operation(self, space: str, operation: str) -> JsonObject | None:
         found = self._ask(sql.OPERATION, (space, operation))
@@ -150,12 +152,12 @@ class DocumentRows(DocumentReader):
         return [(space, (_labels(namespace), key)) for _, space, namespace, key in ended]
 
     def _drop(self, found: Sequence[tuple[int]]) -> None:
-        places = json.dumps([place for (place,) in found])
-        for space, version in self._ask(sql.LAST_VERSIONS, (places,)):
+        positions = json.dumps([position for (position,) in found])
+        for space, version in self._ask(sql.LAST_VERSIONS, (positions,)):
             facet = rows.facet({"version": max(version, self.last_version(space))})
             self._connection.execute(sql.SET_FACET, (_LAST_VERSION, space, facet))
-        self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
-        self._connection.execute(sql.DROP_DOCUMENTS, (places,))
+        self._connection.execute(sql.UNINDEX_DOCUMENTS, (positions,))
+        self._connection.execute(sql.DROP_DOCUMENTS, (positions,))
 
     def purge(self, space: str) -> int:
         self._connection.execute(sql.UNINDEX_PROJECT, (space,))

@@ -156,7 +156,7 @@ class DiskTransaction:
                     for number, (begin, text) in enumerate(searchable_passages(content))
                 ]
                 self._connection.executemany(sql.ADD_PASSAGE, added)
-        counted = [(*which, number) for which, number in self._counted.items() if number]
+        counted = [(*counter, number) for counter, number in self._counted.items() if number]
         self._connection.executemany(sql.COUNT, counted)
         self._vocabulary.write(self._connection)
 
@@ -240,10 +240,10 @@ class DiskTransaction:
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         positions, now_s = self._unindex(memory_ids), time.time()
-        which = _listed(positions)
-        self._connection.execute(sql.NOTE_STANDING, (_CHANGE_TO[standing], now_s, which, standing))
+        listed = _listed(positions)
+        self._connection.execute(sql.NOTE_STANDING, (_CHANGE_TO[standing], now_s, listed, standing))
         for statement in sql.RESTAND:
-            self._connection.execute(statement, (standing, now_s, which))
+            self._connection.execute(statement, (standing, now_s, listed))
         for _, space, kind, *_ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
             self._count(space, kind, standing.value, 1)
         self._unindexed |= positions
@@ -389,9 +389,9 @@ class DiskTransaction:
         return positions
 
     def _count(self, space: str, kind: str, standing: str, number: int) -> None:
-        which = rows.counted_as(space, kind, standing)
-        if which is not None:
-            self._counted[which] += number
+        counter = rows.counted_as(space, kind, standing)
+        if counter is not None:
+            self._counted[counter] += number
 
     def _all(self, statement: str, *values: Any) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
