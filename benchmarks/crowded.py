@@ -134,7 +134,7 @@ def _recombined(conversations: list[dict[str, Any]]) -> _Texts:
         sentence for talk in conversations[1:] for turn in _turns(talk) for sentence in re.split(r"(?<=[.!?]) ", turn)
     ]
     foreign = [" ".join(chance.sample(sentences, chance.randint(1, 4))) for _ in range(FOREIGN)]
-    questions = [asked["question"] for asked in conversations[0]["qa"]]
+    questions = [item["question"] for item in conversations[0]["qa"]]
     return _Texts(own, foreign, questions, _only_in(sentences, own))
 
 

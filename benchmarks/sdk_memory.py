@@ -25,9 +25,9 @@ async def store_memory(
     idempotency_key: str | None = None,
 ) -> dict[str, Any]:
     name = idempotency_key or f"memory-{len(held)}"
-    known = name in held
+    is_repeated = name in held
     held.setdefault(name, {"content": content, "memory_type": memory_type, "metadata": metadata or {}})
-    return {"memory_id": name, "idempotency_hit": known}
+    return {"memory_id": name, "idempotency_hit": is_repeated}
 
 
 @server.tool()

@@ -31,8 +31,8 @@ else:
 
     def fields(value):
         """The fields of a class or an instance, in order, also of the standard library's."""
-        known = getattr(value, "__fields_by_name__", None) or value.__dataclass_fields__
-        return tuple(known.values())
+        by_name = getattr(value, "__fields_by_name__", None) or value.__dataclass_fields__
+        return tuple(by_name.values())
 
     def is_dataclass(value):
         """Also of the standard library's."""
@@ -46,30 +46,30 @@ else:
 
     def replace(instance, **changes):
         """A copy of the instance with those changes, checked as a new one is."""
-        known, values = instance.__fields_by_name__, instance.__dict__
-        if len(values) > len(known):  # what a cached property has kept is no field
-            values = {name: values[name] for name in known}
+        by_name, values = instance.__fields_by_name__, instance.__dict__
+        if len(values) > len(by_name):  # what a cached property has kept is no field
+            values = {name: values[name] for name in by_name}
         return type(instance)(**values | changes)
 
     def dataclass(cls=None, *, frozen=False, eq=True, kw_only=False, slots=False):
         """As `dataclasses.dataclass`. `slots` is for type checkers: instances have a `__dict__` all the same."""
         if cls is None:
             return lambda cls: dataclass(cls, frozen=frozen, eq=eq, kw_only=kw_only)
-        known = dict(getattr(cls, "__fields_by_name__", {}))
+        by_name = dict(getattr(cls, "__fields_by_name__", {}))
         for name, kind in cls.__dict__.get("__annotations__", {}).items():  # noqa: RUF063  # `inspect` is dear
             if "ClassVar" in str(kind):
                 continue
             default = cls.__dict__.get(name, _MISSING)
-            known[name] = spec = default if isinstance(default, Field) else Field(default=default)
+            by_name[name] = spec = default if isinstance(default, Field) else Field(default=default)
             spec.name, spec.type, spec.is_named = name, kind, kw_only
             if spec.default is not _MISSING:
                 setattr(cls, name, spec.default)
             elif name in cls.__dict__:
                 delattr(cls, name)
-        cls.__fields_by_name__ = known
+        cls.__fields_by_name__ = by_name
         for name in ("__dataclass_fields__", "__signature__"):
             setattr(cls, name, _Standard(name))
-        cls.__match_args__ = tuple(name for name, spec in known.items() if not spec.is_named)
+        cls.__match_args__ = tuple(name for name, spec in by_name.items() if not spec.is_named)
         methods = {"__init__": _init_of(cls), "__repr__": _repr}
         if frozen:
             methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
@@ -137,8 +137,8 @@ else:
                     **defaults, **is_named, repr=spec.repr, compare=spec.compare, metadata=spec.metadata
                 )
 
-            known = [(name, spec.type, standard(spec)) for name, spec in cls.__fields_by_name__.items()]
-            made = dataclasses.make_dataclass(cls.__name__, known)
+            declared = [(name, spec.type, standard(spec)) for name, spec in cls.__fields_by_name__.items()]
+            made = dataclasses.make_dataclass(cls.__name__, declared)
             cls.__dataclass_fields__ = made.__dataclass_fields__
             cls.__signature__ = inspect.signature(made)
             return cls.__dict__[self.name]

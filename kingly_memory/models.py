@@ -536,9 +536,9 @@ class Results:
             **_said(asked=self.asked, reworded=list(self.reworded), next=self.next),
             "hits": [self.shown[hit.memory.id].to_json(hit) if self.shown else hit.to_json() for hit in self.hits],
             **_said(
-                folded={memory_id: list(several) for memory_id, several in self.folded.items()},
+                folded={memory_id: list(ids) for memory_id, ids in self.folded.items()},
                 more_folded=dict(self.more_folded),
-                linked={memory_id: list(several) for memory_id, several in self.linked.items()},
+                linked={memory_id: list(ids) for memory_id, ids in self.linked.items()},
                 excluded=dict(self.excluded),
             ),
             **mode,

@@ -475,8 +475,8 @@ def choice(
             return aliases[value]
         with suppress(ValueError):
             return choices(value)
-    known = ", ".join([*(str(choice) for choice in choices), *aliases])
-    raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {known}")
+    names = ", ".join([*(str(choice) for choice in choices), *aliases])
+    raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {names}")
 
 
 def checked_metadata(value: object) -> JsonObject:

@@ -89,8 +89,8 @@ def verdict(report: Mapping[str, Any], known: Sequence[Accepted]) -> tuple[list[
         reason = next((exception.reason for exception in known if finding.is_accepted_by(exception)), None)
         open_ones += reason is None
         lines.append(f"audit: {finding}" if reason is None else f"audit: accepted: {finding}: {reason}")
-    asked = sum("version" in dependency for dependency in report["dependencies"])
-    lines.append(f"audit: {asked} dependencies, {open_ones} with an advisory that is not accepted")
+    checked = sum("version" in dependency for dependency in report["dependencies"])
+    lines.append(f"audit: {checked} dependencies, {open_ones} with an advisory that is not accepted")
     return lines, 1 if open_ones else 0
 
 

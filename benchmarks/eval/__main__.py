@@ -75,8 +75,8 @@ def _measured(options: argparse.Namespace) -> _Report | InjectionReport:
     heading, facts = _heading(conversations, options), _facts(conversations, options)
     with tempfile.TemporaryDirectory(prefix="kingly-eval-", ignore_cleanup_errors=True) as folder:
         if not options.inject:
-            asked = {"corrupt": options.corrupt, "wrap": options.wrapped}
-            trial = Trial(Path(folder), settings, **asked, hub_store=options.hub_store)
+            changes = {"corrupt": options.corrupt, "wrap": options.wrapped}
+            trial = Trial(Path(folder), settings, **changes, hub_store=options.hub_store)
             report = _Report(heading, trial.run(conversations, configurations, arrangements), facts)
             if trial.unassisted:
                 warning = (

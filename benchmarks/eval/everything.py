@@ -109,8 +109,8 @@ def _families(folder: Path, locomo: Path, embedder: Embedder | None) -> Iterator
         [row] = trial.run(of, ways, (arrangement,))
         asked = [question for conversation in of for question in conversation.questions]
         counts = {name: sum(question.category == name for question in asked) for name in row.figures.recall_by_category}
-        apart = {name: (share, counts[name]) for name, share in row.figures.recall_by_category.items()}
-        return {"": (row.figures.recall_10, row.figures.questions), **apart}
+        by_category = {name: (share, counts[name]) for name, share in row.figures.recall_by_category.items()}
+        return {"": (row.figures.recall_10, row.figures.questions), **by_category}
 
     def prompted(name: str, *, wrap: bool) -> Figures:
         trial = InjectionTrial(folder, SETTINGS, BUDGET_TOKENS, wrap=wrap, embedder=embedder)
@@ -177,12 +177,12 @@ def _changed(file: Path, folder: Path, embedder: Embedder | None) -> Figures:
         found = [router.search(pair["question"]) for pair in pairs]
     places = [{hit.memory.id: (at, hit.superseded_by) for at, hit in enumerate(results)} for results in found]
     outcomes: dict[str, list[bool]] = {}
-    for pair, older, newer, place in zip(pairs, *ids, places, strict=True):
-        marked = older in place and place[older][1] == newer
+    for pair, older, newer, place_of in zip(pairs, *ids, places, strict=True):
+        marked = older in place_of and place_of[older][1] == newer
         if not pair["changed"]:
-            wrong = marked or (newer in place and place[newer][1] is not None)
+            wrong = marked or (newer in place_of and place_of[newer][1] is not None)
             outcomes.setdefault(f"only alike, {pair['half']}: wrongly marked", []).append(wrong)
-        is_first = newer in place and (older not in place or place[newer][0] < place[older][0])
+        is_first = newer in place_of and (older not in place_of or place_of[newer][0] < place_of[older][0])
         kind = "changed facts" if pair["changed"] else "only alike"
         outcomes.setdefault(f"{kind}, {pair['half']}: newer first", []).append(is_first)
         if pair["changed"]:

@@ -123,11 +123,11 @@ class InjectionTrial:
         ) as router:
             router.remember(conversation.memories)
             router.await_vectors()
-            known = {name_of(memory.draft.key, memory.id): memory for memory in conversation.memories}
+            by_name = {name_of(memory.draft.key, memory.id): memory for memory in conversation.memories}
             router.inject(conversation.questions[0].text)  # what only a first one loads is not what is measured
             for question in conversation.questions:
                 plain = self._injected(router, question)
-                topic = topic_of([known[name] for name in question.relevant])
+                topic = topic_of([by_name[name] for name in question.relevant])
                 if topic is None:
                     yield plain, plain
                     continue

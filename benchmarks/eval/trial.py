@@ -226,16 +226,16 @@ class Trial:
     @contextmanager
     def _asking(self, home: Path, project: _Project, configuration: Configuration) -> Iterator[Search]:
         changes = {**configuration.storing, **configuration.settings}
-        asked = {"limit": MOST_HITS, **configuration.search}
+        options = {"limit": MOST_HITS, **configuration.search}
         if configuration.repairs:
             with self._router(home, project, configuration, changes) as router:
                 router.await_vectors()
                 # Which memories are found is asked, not how they are shown: a repeat may be the relevant one.
-                yield partial(router.search, **asked, fold=False)
+                yield partial(router.search, **options, fold=False)
             return
         place = Place(home, project.name, agent=None)
         with closing(open_reader(place, replace(self._settings, **changes), repairs=False)) as reader:
-            yield partial(reader.search, **asked)
+            yield partial(reader.search, **options)
 
     def _router(
         self, home: Path, project: _Project, configuration: Configuration, changes: Mapping[str, Any]

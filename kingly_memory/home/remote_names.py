@@ -71,7 +71,7 @@ def places(
     # Unless KINGLY_REMOTE gives the first place to another name.
     if pairs and _first_named(environment) in (UNNAMED, pairs[0][0]):
         plain = [(environment.get("KINGLY_TOKEN"), None), (None, environment.get("KINGLY_TOKEN_FILE"))]
-    remotes = [(label, address, plain if place == 0 else []) for place, (label, address) in enumerate(pairs)]
+    remotes = [(label, address, plain if index == 0 else []) for index, (label, address) in enumerate(pairs)]
     return _with_tokens(remotes, token, token_file, environment)
 
 
@@ -93,11 +93,11 @@ def _with_tokens(
         raise InvalidInput("token", f"{unknown[0]!r} is no remote of those that are named")
     argument: Secret = (token, None) if token and isinstance(token, str) else (None, token_file)
     chosen = []
-    for place, (label, address, others) in enumerate(remotes):
+    for index, (label, address, others) in enumerate(remotes):
         ending = variable(label)
         ways = [
             (own.get(label), None),
-            argument if place == 0 else (None, None),
+            argument if index == 0 else (None, None),
             (environment.get(f"KINGLY_TOKEN_{ending}"), None),
             (None, environment.get(f"KINGLY_TOKEN_FILE_{ending}")),
             *others,

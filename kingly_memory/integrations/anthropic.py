@@ -114,69 +114,71 @@ class _Files:
         self._engine = memory._engine  # noqa: SLF001  # to look at several places at once
 
     async def view(self, command: Any) -> str:
-        place = _place(_argument(command, "path"))
-        file = await self._file(place)
+        labels = _place(_argument(command, "path"))
+        file = await self._file(labels)
         if file is not None:
-            return _shown(_path(place), _text(file).split("\n"), getattr(command, "view_range", None))
-        below = await self._below(ROOT, *place)
-        if place and not below:
-            raise ToolError(f"The path {_path(place)} does not exist. Please provide a valid path.")
-        return _listed(place, below)
+            return _shown(_path(labels), _text(file).split("\n"), getattr(command, "view_range", None))
+        below = await self._below(ROOT, *labels)
+        if labels and not below:
+            raise ToolError(f"The path {_path(labels)} does not exist. Please provide a valid path.")
+        return _listed(labels, below)
 
     async def create(self, command: Any) -> str:
-        place, text = _place(_argument(command, "path")), _argument(command, "file_text")
+        labels, text = _place(_argument(command, "path")), _argument(command, "file_text")
 
         def decide(rows: DocumentReader, _: str) -> list[Put]:
-            if not place or self._is_taken(rows, place):
-                raise ToolError(f"File {_path(place)} already exists")
-            return [_put(place, text, None)]
+            if not labels or self._is_taken(rows, labels):
+                raise ToolError(f"File {_path(labels)} already exists")
+            return [_put(labels, text, None)]
 
         await self._documents._decided(decide)  # noqa: SLF001  # one transaction
-        return f"File created successfully at: {_path(place)}"
+        return f"File created successfully at: {_path(labels)}"
 
     async def str_replace(self, command: Any) -> str:
-        place, old, new = (
+        labels, old, new = (
             _place(_argument(command, "path")),
             _argument(command, "old_str"),
             _argument(command, "new_str"),
         )
-        file = await self._existing(place)
+        file = await self._existing(labels)
         text = _text(file)
         lines = list(islice(_lines_with(text, old), _LINES_NAMED))
         if not lines:
-            raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {_path(place)}.")
+            raise ToolError(
+                f"No replacement was performed, old_str `{old}` did not appear verbatim in {_path(labels)}."
+            )
         if text.count(old) > 1:
             raise ToolError(
                 f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
                 f"{', '.join(map(str, lines))}. Please ensure it is unique"
             )
         changed = text.replace(old, new)
-        await self._documents.write([_kept(file), _put(place, changed, file)])
+        await self._documents.write([_kept(file), _put(labels, changed, file)])
         snippet = _numbered(changed.split("\n"), max(0, lines[0] - 3), lines[0] + 2)
         return (
             f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
         )
 
     async def insert(self, command: Any) -> str:
-        place, added = _place(_argument(command, "path")), _argument(command, "insert_text")
+        labels, added = _place(_argument(command, "path")), _argument(command, "insert_text")
         line = _argument(command, "insert_line", int)
-        file = await self._existing(place)
+        file = await self._existing(labels)
         lines = text.removesuffix("\n").split("\n") if (text := _text(file)) else []
         if not 0 <= line <= len(lines):
             raise ToolError(
                 f"Invalid `insert_line` parameter: {line}. It should be within the range [0, {len(lines)}]."
             )
         lines.insert(line, added.rstrip("\n"))
-        await self._documents.write([_kept(file), _put(place, "\n".join(lines).removesuffix("\n") + "\n", file)])
-        return f"The file {_path(place)} has been edited."
+        await self._documents.write([_kept(file), _put(labels, "\n".join(lines).removesuffix("\n") + "\n", file)])
+        return f"The file {_path(labels)} has been edited."
 
     async def delete(self, command: Any) -> str:
-        place = _place(_argument(command, "path"))
-        if not place:
+        labels = _place(_argument(command, "path"))
+        if not labels:
             raise ToolError("Cannot delete the /memories directory itself")
-        files = await self._all_at(place)
+        files = await self._all_at(labels)
         await self._documents.write([change for one in files for change in (_kept(one), _gone(one))])
-        return f"Successfully deleted {_path(place)}"
+        return f"Successfully deleted {_path(labels)}"
 
     async def rename(self, command: Any) -> str:
         old, new = (_place(_argument(command, name)) for name in ("old_path", "new_path"))
@@ -204,41 +206,41 @@ class _Files:
         )
 
     async def restore(self, path: str, version: int | str) -> str:
-        place = _place(path)
+        labels = _place(path)
         kept = {document.key: document for document in await self.history(path)}.get(
             str(version).zfill(_VERSION_DIGITS)
         )
         if kept is None:
-            raise ToolError(f"No version {version} of {_path(place)} is kept; `history` tells which are")
-        file = await self._file(place)
-        if file is None and await self._engine.read(lambda: self._is_taken(self._engine.reader.documents, place)):
-            raise ToolError(f"The destination {_path(place)} already exists")
-        await self._documents.write([*([] if file is None else [_kept(file)]), _put(place, kept.value, file)])
-        return f"The file {_path(place)} has been edited."
+            raise ToolError(f"No version {version} of {_path(labels)} is kept; `history` tells which are")
+        file = await self._file(labels)
+        if file is None and await self._engine.read(lambda: self._is_taken(self._engine.reader.documents, labels)):
+            raise ToolError(f"The destination {_path(labels)} already exists")
+        await self._documents.write([*([] if file is None else [_kept(file)]), _put(labels, kept.value, file)])
+        return f"The file {_path(labels)} has been edited."
 
-    async def _file(self, place: Namespace) -> Document | None:
-        return await self._documents.get((ROOT, *place[:-1]), place[-1]) if place else None
+    async def _file(self, labels: Namespace) -> Document | None:
+        return await self._documents.get((ROOT, *labels[:-1]), labels[-1]) if labels else None
 
-    async def _existing(self, place: Namespace) -> Document:
-        file = await self._file(place)
+    async def _existing(self, labels: Namespace) -> Document:
+        file = await self._file(labels)
         if file is None:
-            is_directory = not place or await self._documents.list((ROOT, *place), limit=1)
+            is_directory = not labels or await self._documents.list((ROOT, *labels), limit=1)
             problem = "is not a file." if is_directory else "does not exist. Please provide a valid path."
-            raise ToolError(f"The path {_path(place)} {problem}")
+            raise ToolError(f"The path {_path(labels)} {problem}")
         return file
 
-    def _is_taken(self, reader: DocumentReader, place: Namespace) -> bool:
+    def _is_taken(self, reader: DocumentReader, labels: Namespace) -> bool:
         """Whether a file or a directory is there. Raises ToolError where a file is in the way."""
         space, now_s = self._engine.space, self._engine.now_s()
-        files = [reader.document(space, (ROOT, *place[:depth]), name) for depth, name in enumerate(place)]
+        files = [reader.document(space, (ROOT, *labels[:depth]), name) for depth, name in enumerate(labels)]
         for file in filter(None, files[:-1]):
             raise ToolError(f"The path {_path(_place_of(file))} is not a directory.")
-        return files[-1] is not None or bool(reader.documents(space, (ROOT, *place), now_s, 1, None))
+        return files[-1] is not None or bool(reader.documents(space, (ROOT, *labels), now_s, 1, None))
 
-    async def _all_at(self, place: Namespace) -> list[Document]:
-        found = [*filter(None, [await self._file(place)]), *await self._below(ROOT, *place)]
+    async def _all_at(self, labels: Namespace) -> list[Document]:
+        found = [*filter(None, [await self._file(labels)]), *await self._below(ROOT, *labels)]
         if not found:
-            raise ToolError(f"The path {_path(place)} does not exist")
+            raise ToolError(f"The path {_path(labels)} does not exist")
         return found
 
     async def _below(self, *prefix: str) -> list[Document]:
@@ -262,21 +264,21 @@ def _place(path: str) -> Namespace:
     first, root, *parts = [*normalize("NFC", path).split("/"), ""]
     if first or root != ROOT:
         raise ToolError(f"Path must start with /memories, got: {path}")
-    place: list[str] = []
+    labels: list[str] = []
     for part in parts:
-        if part == ".." and place:
-            place.pop()
+        if part == ".." and labels:
+            labels.pop()
         elif (plain := unquote(part)) == ".." or any(character in plain for character in "/\\\0"):
             raise ToolError(f"Path {path} would escape /memories directory")
         elif not part.isprintable() and any(category(character) in {"Cc", "Cf"} for character in part):
             raise ToolError(f"Path {path!r} holds a character that cannot be seen")
         elif part not in {"", "."}:
-            place.append(part)
-    return tuple(place)
+            labels.append(part)
+    return tuple(labels)
 
 
-def _path(place: Namespace) -> str:
-    return "/".join(("", ROOT, *place))
+def _path(labels: Namespace) -> str:
+    return "/".join(("", ROOT, *labels))
 
 
 def _place_of(file: Document) -> Namespace:
@@ -288,8 +290,8 @@ def _text(file: Document) -> str:
     return file.value if isinstance(file.value, str) else as_json(file.value)
 
 
-def _put(place: Namespace, text: Any, over: Document | None) -> Put:
-    return Put((ROOT, *place[:-1]), place[-1], text, if_version=0 if over is None else over.version)
+def _put(labels: Namespace, text: Any, over: Document | None) -> Put:
+    return Put((ROOT, *labels[:-1]), labels[-1], text, if_version=0 if over is None else over.version)
 
 
 def _gone(file: Document) -> Remove:
@@ -324,15 +326,15 @@ def _shown(path: str, lines: Sequence[str], view_range: Any) -> str:
     return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first - 1, last)}"
 
 
-def _listed(place: Namespace, files: Sequence[Document]) -> str:
+def _listed(labels: Namespace, files: Sequence[Document]) -> str:
     sizes: Counter[Namespace] = Counter({(): 0})
     for file in files:
-        inner, size = _place_of(file)[len(place) :], len(_text(file).encode(errors="replace"))
+        inner, size = _place_of(file)[len(labels) :], len(_text(file).encode(errors="replace"))
         if not any(part.startswith(".") for part in inner):
             seen = [(), *((*inner[:depth], "") for depth in range(1, len(inner))), inner]
             sizes.update({inner: size for inner in seen if len([*filter(None, inner)]) <= 2})  # noqa: PLR2004  # levels
-    lines = [f"{_size(size)}\t{'/'.join((_path(place), *inner))}" for inner, size in sorted(sizes.items())]
-    header = f"Here're the files and directories up to 2 levels deep in {_path(place)}, excluding hidden items:"
+    lines = [f"{_size(size)}\t{'/'.join((_path(labels), *inner))}" for inner, size in sorted(sizes.items())]
+    header = f"Here're the files and directories up to 2 levels deep in {_path(labels)}, excluding hidden items:"
     return "\n".join((header, *lines))
 
 

@@ -166,10 +166,10 @@ class KinglyStorage:
         if not lengths:
             return []
         noted = self._documents.get(self._beside, "dimensions")
-        known = noted.value if noted else min(lengths)
-        if others := lengths - {known}:
-            raise EmbeddingDimensionMismatchError(known, others.pop())
-        return [Put(self._beside, "dimensions", known, 0, index=False)] if noted is None else []
+        dimensions = noted.value if noted else min(lengths)
+        if others := lengths - {dimensions}:
+            raise EmbeddingDimensionMismatchError(dimensions, others.pop())
+        return [Put(self._beside, "dimensions", dimensions, 0, index=False)] if noted is None else []
 
 
 def _value(record: MemoryRecord) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _filter(filters: dict[str, Any]) -> dict[str, Any]:
         operator, field = _OPERATORS[filters["operator"]], filters["field"].removeprefix("meta.")
         return {field: {operator: filters["value"]}}
     except (KeyError, AttributeError):
-        known = ", ".join(_OPERATORS)
+        operators = ", ".join(_OPERATORS)
         raise FilterError(
-            f"{filters!r} cannot be asked; compare fields by {known}, and join comparisons by AND"
+            f"{filters!r} cannot be asked; compare fields by {operators}, and join comparisons by AND"
         ) from None

@@ -107,8 +107,8 @@ class _Items(base.BaseStore):
         plain = (
             condition.path for condition in conditions if condition.match_type == "prefix" and "*" not in condition.path
         )
-        known = await self._documents.namespaces(self._place(next(plain, ())))
-        fitting = (name for name in map(_name, known) if all(_fits(name, one) for one in conditions))
+        names = await self._documents.namespaces(self._place(next(plain, ())))
+        fitting = (name for name in map(_name, names) if all(_fits(name, one) for one in conditions))
         return sorted({name[: op.max_depth] for name in fitting})[first:until]
 
     async def _search(self, op: base.SearchOp) -> list[Found]:

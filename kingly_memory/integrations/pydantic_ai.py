@@ -51,8 +51,8 @@ class KinglyMemoryStore:
 
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
         validation.count("max_chars", max_chars, most=MOST_BYTES)
-        place, key = self._place(path)
-        file = await asked(self._memory, lambda memory: memory.documents.get(place, key))
+        namespace, key = self._place(path)
+        file = await asked(self._memory, lambda memory: memory.documents.get(namespace, key))
         if file is None:
             return None
         fields = file.value
@@ -128,7 +128,7 @@ class KinglyMemoryStore:
     async def _change(
         self, path: str, content: str | None, expected: str | None, operation: MemoryOperation | None, metadata: Any
     ) -> MemoryMutation:
-        place, key = self._place(path)
+        namespace, key = self._place(path)
         version = None if content is None else uuid4().hex
         value = {
             "content": content,
@@ -144,11 +144,11 @@ class KinglyMemoryStore:
             if operation is not None and (before := self._done_before(rows, space, operation)):
                 done = before
                 return []
-            file = rows.document(space, place, key)
+            file = rows.document(space, namespace, key)
             if (file and file.value["version"]) != expected:
                 raise MemoryConflictError(f"{path!r} has changed since it was read; read it again")
             done = MemoryMutation(version=version, replayed=False, existed=file is not None)
-            remove, put = Remove(place, key), Put(place, key, value, index=("content",))
+            remove, put = Remove(namespace, key), Put(namespace, key, value, index=("content",))
             writes: list[Put | Remove] = [remove if content is None else put]
             if operation is not None:
                 result = {"fingerprint": operation.fingerprint, "version": version, "existed": done.existed}
@@ -191,6 +191,6 @@ def _path(document: Document) -> str:
 
 
 def _around(content: str, query: str, most: int) -> str:
-    places = [place for word in query.lower().split() if (place := content.lower().find(word)) >= 0]
+    places = [offset for word in query.lower().split() if (offset := content.lower().find(word)) >= 0]
     first = max(0, min(places, default=0) - most // 3)
     return content[first : first + most] if most > 0 else ""

@@ -85,8 +85,8 @@ async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
         row = None if memory_id is None else engine.reader.row(memory_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             return row is None
-        known = engine.view.get(key)
-        return known is None or known.content != turn.text
+        stored = engine.view.get(key)
+        return stored is None or stored.content != turn.text
 
     drafts = await engine.read(lambda: [_draft(key, turn) for key, turn in by_key.items() if is_new(key, turn)])
     for some in batches(drafts, MOST_TOGETHER):

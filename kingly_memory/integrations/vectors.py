@@ -54,7 +54,7 @@ async def nearest(
     ranked = iter(sorted(near, key=lambda pair: -pair[0]))
     found: list[tuple[Document, float]] = []
     while len(found) < most and (some := list(islice(ranked, _READ_TOGETHER))):
-        read = await documents.get_many((place, key) for _, place, key, _ in some)
+        read = await documents.get_many((namespace, key) for _, namespace, key, _ in some)
         for (cosine, *_, of), document in zip(some, read, strict=True):
             if document is None or _digest(document.value) != of:
                 continue

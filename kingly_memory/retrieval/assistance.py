@@ -66,14 +66,14 @@ _MARKS = re.compile(r"^[\s>*•–-]*(?:\(?\d{1,2}[.):]\s+)?[\s\"'“„«`*]*|[
 
 def wordings(reply: str, question: str) -> list[str]:
     """The other wordings in a reply, none of which has the same words as another one or as the question."""
-    known = [set(words(question))]
+    earlier = [set(words(question))]
     found: list[str] = []
     for line in answer_of(reply).splitlines():
         cleaned = _MARKS.sub("", line)
         about = set(words(cleaned))
-        if about in known or len(cleaned) > WORDING or cleaned.endswith(":") or not _LETTER.search(cleaned):
+        if about in earlier or len(cleaned) > WORDING or cleaned.endswith(":") or not _LETTER.search(cleaned):
             continue
-        known.append(about)
+        earlier.append(about)
         found.append(cleaned)
     return found[:WORDINGS]
 

@@ -91,9 +91,9 @@ class Sources:
         self._texts = tuple(texts)
         self._claims = list({one.text: one for text in texts for one in claims(text)}.values())
         self._places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, claim in enumerate(self._claims):
+        for index, claim in enumerate(self._claims):
             for word in claim.words:
-                self._places[word].append(place)
+                self._places[word].append(index)
 
     def verify(self, content: str, threshold: float) -> Verification:
         """The verdict of the words. A text is contradicted when one of its sentences is, and verified when all are
@@ -101,7 +101,7 @@ class Sources:
         held: list[float] = []
         disagreeing = False
         for claim in claims(content[:CLAIM_READ]):
-            near = [self._claims[place] for place, _ in self._shared(claim.words).most_common(NEAREST)]
+            near = [self._claims[index] for index, _ in self._shared(claim.words).most_common(NEAREST)]
             share = max((_shared(claim, other) for other in near), default=0.0)
             against = next((other for other in near if conflict(claim, other)), None)
             if against is not None and share < threshold:
@@ -123,16 +123,16 @@ class Sources:
         if sum(map(len, self._texts)) <= most:
             return list(self._texts)
         chosen, room = [], most
-        for place, _ in self._shared(stems(content[:CLAIM_READ])).most_common():
-            room -= len(self._claims[place].text)
+        for index, _ in self._shared(stems(content[:CLAIM_READ])).most_common():
+            room -= len(self._claims[index].text)
             if room < 0:
                 break
-            chosen.append(place)
-        return [self._claims[place].text for place in sorted(chosen)] or [self._texts[0][: most // 2]]
+            chosen.append(index)
+        return [self._claims[index].text for index in sorted(chosen)] or [self._texts[0][: most // 2]]
 
     def _shared(self, about: frozenset[str] | set[str]) -> Counter[int]:
         """By the place of a sentence, how many of these words it has."""
-        return Counter(place for word in about for place in self._places.get(word, ()))
+        return Counter(index for word in about for index in self._places.get(word, ()))
 
 
 def most_similar(memory_id: str, about: Mapping[str, Set[str]], most: int) -> list[str]:

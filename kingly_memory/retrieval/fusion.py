@@ -202,6 +202,6 @@ def by_ranks(hits: Sequence[Hit]) -> tuple[Hit, ...]:
                 replace(others[memory_id], scores={**others[memory_id].scores, "rrf": score})
                 for memory_id, score in scores
             ]
-            known = dict(scores)
-            return (*named, *fused, *(hit for memory_id, hit in others.items() if memory_id not in known))
+            score_of = dict(scores)
+            return (*named, *fused, *(hit for memory_id, hit in others.items() if memory_id not in score_of))
     return (*named, *others.values())

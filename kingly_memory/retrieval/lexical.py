@@ -174,19 +174,19 @@ class Question:
             text_words = words(without_marks(text[:read]))
             length += len(text_words) * max(len(text) / read, 1.0)
             # Nearly all words differ from every term in their first letters.
-            likely = [place for place, word in enumerate(text_words) if word[:SHARED] in beginnings]
-            matches = {place: meant for place in likely if (meant := self._meant(text_words[place])) is not None}
+            likely = [index for index, word in enumerate(text_words) if word[:SHARED] in beginnings]
+            matches = {index: meant for index in likely if (meant := self._meant(text_words[index])) is not None}
             before, behind = None, 0
-            for place, (at, share) in matches.items():
+            for index, (at, share) in matches.items():
                 if not share:
                     by_chance = True
                     continue
                 times[at] = times.get(at, 0.0) + column * share
                 if at - 1 == before and all(
-                    text_words[between] in STOP_WORDS or between in matches for between in range(behind + 1, place)
+                    text_words[between] in STOP_WORDS or between in matches for between in range(behind + 1, index)
                 ):
                     following.add(at)
-                before, behind = at, place
+                before, behind = at, index
         whole = memory.content[:PIECES_READ].casefold() if self.pieces else ""
         pieces = {at: 1.0 for at, piece in enumerate(self.pieces, len(self.terms)) if piece in whole}
         if not times:
@@ -269,8 +269,8 @@ def lift(asked: Set[str], memory: Memory) -> float:
     """What the memory's score is multiplied with for its names: any telling word of the title, and of agent, speaker
     and tags only those whose every word is asked for."""
     title = (memory.title or "")[:NAME_READ]
-    several = (*memory.tags[:TAGS_READ], memory.scope.agent, memory.metadata.get("speaker"))
-    names = [name[:NAME_READ] for name in several if isinstance(name, str)]
+    values = (*memory.tags[:TAGS_READ], memory.scope.agent, memory.metadata.get("speaker"))
+    names = [name[:NAME_READ] for name in values if isinstance(name, str)]
     text = "\n".join([title, *names]).casefold()
     for word in asked:
         if word in text:

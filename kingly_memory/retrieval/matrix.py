@@ -120,15 +120,15 @@ class Matrix:
 
     def passages(self, vector: Sequence[float], ids: Iterable[str]) -> dict[str, int]:
         """Of those of the ids that have several passages, the number of the nearest one."""
-        several = [memory_id for memory_id in ids if len(self._positions.get(memory_id, ())) > 1]
-        return {memory_id: shares.index(max(shares)) for memory_id, shares in self._shares(vector, several).items()}
+        in_passages = [memory_id for memory_id in ids if len(self._positions.get(memory_id, ())) > 1]
+        return {memory_id: shares.index(max(shares)) for memory_id, shares in self._shares(vector, in_passages).items()}
 
     def _shares(self, vector: Sequence[float], ids: Iterable[str]) -> dict[str, list[float]]:
         """The similarity of each passage, of those of the ids that are here."""
-        known = {memory_id: positions for memory_id in ids if (positions := self._positions.get(memory_id))}
-        rows = [position for positions in known.values() for position in positions]
+        positions_of = {memory_id: positions for memory_id in ids if (positions := self._positions.get(memory_id))}
+        rows = [position for positions in positions_of.values() for position in positions]
         shares = iter(np.clip(self._similarities(vector, rows), 0.0, 1.0).tolist())
-        return {memory_id: list(islice(shares, len(positions))) for memory_id, positions in known.items()}
+        return {memory_id: list(islice(shares, len(positions))) for memory_id, positions in positions_of.items()}
 
     def weigh(self) -> None:
         """Measure mean and spread of every dimension again if the size has changed much since the last time."""

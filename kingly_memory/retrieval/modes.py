@@ -117,9 +117,9 @@ def mode_of(query: str, mode: object, default: RetrievalMode, *, is_aware: bool)
     if mode is None:
         return RetrievalMode.SIMILARITY, "asked for"
     if mode != AUTO:
-        known = [str(known_mode) for known_mode in RetrievalMode]
-        if not isinstance(mode, str) or mode not in known:
-            problem = f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}"
+        modes = [str(member) for member in RetrievalMode]
+        if not isinstance(mode, str) or mode not in modes:
+            problem = f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(modes)}, {AUTO}"
             raise InvalidInput("mode", problem)
         return RetrievalMode(mode), "asked for"
     if not is_aware:
@@ -183,13 +183,13 @@ def success(succeeded: bool | None, rate: object = None) -> float:
 def is_exact(query: str, memory: Memory, cosine: float | None = None) -> bool:
     """True when the question is the memory's key, stands word for word in its title or text, names its whole title, or
     is the same by its vector."""
-    asked, title = _plain(query), _plain(memory.title or "")
+    plain_query, title = _plain(query), _plain(memory.title or "")
     if query.strip() == memory.key or (cosine is not None and cosine > SAME):
         return True
-    if not asked.strip():
+    if not plain_query.strip():
         return False
-    names_title = title in asked and len(title.split()) > 1
-    return names_title or asked in title or asked in _plain(memory.content[:READ_CHARACTERS])
+    names_title = title in plain_query and len(title.split()) > 1
+    return names_title or plain_query in title or plain_query in _plain(memory.content[:READ_CHARACTERS])
 
 
 def _plain(text: str) -> str:
@@ -319,8 +319,8 @@ def select(
         else:
             excluded[reason] += 1
 
-    def worth(place: int) -> float:
-        return scored[place].scores["boosted"]
+    def worth(index: int) -> float:
+        return scored[index].scores["boosted"]
 
     places = list(scored)  # each stands for itself, or for a group that says the same
     repeats: dict[int, list[str]] = {}
@@ -335,7 +335,7 @@ def select(
         return alike(places[left], places[right])
 
     best = max(map(worth, places), default=0.0) or 1.0
-    least = WORTH_A_LOOK * max((scored[place].relevance for place in places), default=0.0)
+    least = WORTH_A_LOOK * max((scored[index].relevance for index in places), default=0.0)
     failures = frozenset(
         index
         for index, place in enumerate(places)
@@ -345,7 +345,7 @@ def select(
         index for index, place in enumerate(places) if "local" in scored[place].layers and is_ours(scored[place].memory)
     )
     picks = pick(
-        [worth(place) / best for place in places],
+        [worth(index) / best for index in places],
         config.diversity_factor,
         alike_kept,
         config.top_k,
@@ -389,7 +389,7 @@ def _scored(candidate: ModeCandidate, config: ModeConfig, query: str, now: datet
     own = {"recency": recency(memory.updated_at, now), "success": candidate.success}
     score = weighted(config.weights, {**own, "similarity": candidate.hit.relevance, "confidence": memory.confidence})
     boost = config.exact_match_boost if is_exact(query, memory, candidate.cosine) else 1.0
-    known = {} if candidate.cosine is None else {"cosine": candidate.cosine}
+    cosine_score = {} if candidate.cosine is None else {"cosine": candidate.cosine}
     return replace(
-        candidate.hit, scores={**candidate.hit.scores, **known, **own, "score": score, "boosted": score * boost}
+        candidate.hit, scores={**candidate.hit.scores, **cosine_score, **own, "score": score, "boosted": score * boost}
     )

@@ -55,8 +55,8 @@ def fold(hits: Sequence[Hit]) -> Folded:
 def groups(memories: Sequence[Memory]) -> list[list[int]]:
     """The places of memories that say the same: groups in the order of their first members, members in theirs."""
     by_statement: dict[Hashable, list[int]] = {}
-    for place, memory in enumerate(memories):
-        by_statement.setdefault(statement(memory), []).append(place)
+    for index, memory in enumerate(memories):
+        by_statement.setdefault(statement(memory), []).append(index)
     return list(by_statement.values())
 
 
@@ -67,11 +67,11 @@ def statement(memory: Memory) -> Hashable:
     with, the mark that ends it, room between words, and a date in front that is the day of storing make no difference.
     Everything else may: an article (`hepatitis a`), a comma (`the team lost, deploys won`), a capital (`US`).
     """
-    text, known = memory.content, memory.metadata
+    text, metadata = memory.content, memory.metadata
     day = memory.created_at.date()
     content = text if len(text) > READ else _compared(text, day) or text
-    teller = memory.origin, memory.scope.agent, str(known.get("speaker"))
-    about = frozenset(memory.tags), known.get("record"), str(known.get("status"))
+    teller = memory.origin, memory.scope.agent, str(metadata.get("speaker"))
+    about = frozenset(memory.tags), metadata.get("record"), str(metadata.get("status"))
     return teller, about, _compared(memory.title or "", day), content
 
 
@@ -139,7 +139,7 @@ def disclose(
     on the monotonic clock, hits are shown by title.
     """
     roots = _roots(asked)
-    known: dict[str, tuple[str, ...]] = {hit.memory.id: tuple((repeats or {}).get(hit.memory.id, ())) for hit in hits}
+    ids_of: dict[str, tuple[str, ...]] = {hit.memory.id: tuple((repeats or {}).get(hit.memory.id, ())) for hit in hits}
     titles = [_title_only(hit, _COUNTED if time.monotonic() < deadline_s else _COUNTED_LATE) for hit in hits]
     shown: dict[str, Shown] = {}
     cut = False
@@ -147,21 +147,21 @@ def disclose(
         for hit, title in zip(hits, titles, strict=True):
             shown[hit.memory.id] = next(_views(hit, most, title, roots, room=inf, deadline_s=deadline_s), title)
             cut |= _is_late(hit, most, shown[hit.memory.id], deadline_s)
-        return Disclosed(tuple(hits), shown, 0, {memory_id: ids for memory_id, ids in known.items() if ids}, {}, cut)
+        return Disclosed(tuple(hits), shown, 0, {memory_id: ids for memory_id, ids in ids_of.items() if ids}, {}, cut)
 
     def price(hit: Hit, view: Shown) -> int:
-        return spent(hit, view, unnamed=len(known[hit.memory.id]))
+        return spent(hit, view, unnamed=len(ids_of[hit.memory.id]))
 
     least = [price(hit, title) for hit, title in zip(hits, titles, strict=True)]
     kept, left = [0] * len(hits), budget_tokens  # room is kept for the title of the best, and for what follows it
-    for place, cost in enumerate(least):
+    for index, cost in enumerate(least):
         later = budget_tokens * (LATER_SHARE if any(kept) and most is not Detail.TITLE else 1.0)
         if budget_tokens - left + cost <= later:
-            kept[place] = cost
+            kept[index] = cost
             left -= cost
-    for place, (hit, title) in enumerate(zip(hits, titles, strict=True)):
-        room = left + kept[place]
-        if room >= least[place]:
+    for index, (hit, title) in enumerate(zip(hits, titles, strict=True)):
+        room = left + kept[index]
+        if room >= least[index]:
             views = _views(hit, most, title, roots, room=room, deadline_s=deadline_s)
             view = next((view for view in views if price(hit, view) <= room), title)
             cut |= _is_late(hit, most, view, deadline_s)
@@ -170,7 +170,7 @@ def disclose(
     named: dict[str, tuple[str, ...]] = {}
     for memory_id in shown:
         room, others = left - naming_cost([memory_id]), []
-        for other in known[memory_id]:
+        for other in ids_of[memory_id]:
             room -= naming_cost([other])
             if room < 0:
                 break
@@ -179,7 +179,7 @@ def disclose(
             named[memory_id] = tuple(others)
             left -= naming_cost([memory_id, *others])
     unnamed = {
-        memory_id: more for memory_id in shown if (more := len(known[memory_id]) - len(named.get(memory_id, ())))
+        memory_id: more for memory_id in shown if (more := len(ids_of[memory_id]) - len(named.get(memory_id, ())))
     }
     seen = tuple(hit for hit in hits if hit.memory.id in shown)
     return Disclosed(seen, shown, len(hits) - len(seen), named, unnamed, cut)

@@ -276,7 +276,7 @@ _WORDS_OF = {
     VerificationStatus.UNCERTAIN: "uncertain unverified unclear unsure inconclusive",
     VerificationStatus.UNVERIFIABLE: "unverifiable",
 }
-_STATUS_OF = {word: status for status, several in _WORDS_OF.items() for word in several.split()}
+_STATUS_OF = {word: status for status, listed in _WORDS_OF.items() for word in listed.split()}
 _DOUBTS = frozenset(
     """not no never cannot neither nor without unable hardly barely partially partly mostly likely probably possibly
     maybe perhaps somewhat almost nearly potentially may might could false incorrect wrong""".split()

@@ -57,8 +57,8 @@ def extract_query(text: str) -> str:
         return _cut(list(all_words) or text.split())
     if not _POINTING.search(question):
         return _cut(question.split())
-    known = set(words(question))
-    new = [word for word in dict.fromkeys(_telling(_failures_first(pasted))) if word not in known]
+    question_words = set(words(question))
+    new = [word for word in dict.fromkeys(_telling(_failures_first(pasted))) if word not in question_words]
     return _cut([*question.split(), *new[:ADDED]])
 
 

@@ -97,7 +97,7 @@ def _seen(text: str) -> tuple[str, list[int] | None]:
     if text.isascii() or not _compiled(f"[{_INVISIBLE}\u3000\uff01-\uff5e]", re.NOFLAG).search(text):
         return text, None
     places = [match.start() for match in _compiled(f"[^{_INVISIBLE}]", re.NOFLAG).finditer(text)]
-    return "".join([text[place] for place in places]).translate(_WIDE), places
+    return "".join([text[index] for index in places]).translate(_WIDE), places
 
 
 _REDACTED = re.compile(r"\[redacted [a-z ]+\]")

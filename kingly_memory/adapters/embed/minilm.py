@@ -88,8 +88,10 @@ class MiniLmEmbedder(Embedder):
 
         ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
         embeddings, count = "embeddings.{}_embeddings.weight", len(ids)
-        known, places, types = (self._weights[embeddings.format(name)] for name in ("word", "position", "token_type"))
-        x = self._normed(known[ids] + places[:count] + types[0], "embeddings.LayerNorm")
+        word_vectors, places, types = (
+            self._weights[embeddings.format(name)] for name in ("word", "position", "token_type")
+        )
+        x = self._normed(word_vectors[ids] + places[:count] + types[0], "embeddings.LayerNorm")
         for layer in range(_LAYERS):
             own = f"encoder.layer.{layer}"
             heads = self._linear(x, f"{own}.attention.self").reshape(count, 3, _HEADS, -1)

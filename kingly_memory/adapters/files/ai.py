@@ -84,12 +84,12 @@ def _threads(folder: Path, build: Callable[[Any, Path], _Entries]) -> Iterator[E
     except OSError as error:
         yield Problem(folder, "", f"cannot be read ({error.strerror})")
         return
-    known: dict[str, str] = {}
+    file_of: dict[str, str] = {}
     for name in names:
         found_in = _attempt(folder / name, build)
         first = found_in[0]
-        if isinstance(first, ImportedContext) and known.setdefault(first.context_id, name) != name:
-            yield Problem(folder / name, "", f"id: is that of {known[first.context_id]} too")
+        if isinstance(first, ImportedContext) and file_of.setdefault(first.context_id, name) != name:
+            yield Problem(folder / name, "", f"id: is that of {file_of[first.context_id]} too")
         else:
             yield from found_in
 
@@ -151,7 +151,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
     is_pinned = PIN_TAG in (tag.casefold() for tag in tags) or ("tags" not in record and PIN_SOURCE in sources)
     weight = fields.number("weight", record.get("weight"), 1.0, WEIGHT_LIMIT)
     attention = {"weight": weight, "pinned": True} if is_pinned else {"weight": weight} if weight != 1 else {}
-    known: dict[str, str] = {}
+    field_of: dict[str, str] = {}
     for index, value in enumerate(messages):
         where = f"messages[{index}]"
         message = fields.mapping(where, value)
@@ -159,7 +159,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
         source = fields.text(f"{where}.source", message.get("source"))
         name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
         at = fields.time_of(f"{where}.{name}", message.get(name), now) or at
-        memory_id = _memory_id(where, thread_id, index, message, known)
+        memory_id = _memory_id(where, thread_id, index, message, field_of)
         if not content.strip():
             continue
         try:
@@ -200,13 +200,13 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
     return [ImportedContext(thread_id, about, if_new=True), *memories]
 
 
-def _memory_id(where: str, thread_id: str, index: int, message: Mapping[str, Any], known: dict[str, str]) -> str:
+def _memory_id(where: str, thread_id: str, index: int, message: Mapping[str, Any], field_of: dict[str, str]) -> str:
     own = message.get("id")
     if own is not None and (isinstance(own, bool) or not isinstance(own, str | int)):
         raise InvalidInput(f"{where}.id", "is neither a text nor a whole number")
     name = index if own in (None, "") else str(own)
     memory_id = name if isinstance(name, str) and OWN_ID.fullmatch(name) else named_id(thread_id, name)
-    if (before := known.setdefault(memory_id, where)) != where:
+    if (before := field_of.setdefault(memory_id, where)) != where:
         raise InvalidInput(f"{where}.id", f"is that of {before} too")
     return memory_id
 

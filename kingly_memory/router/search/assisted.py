@@ -65,8 +65,8 @@ class Assisted:
             found = await found_by(wide)
         else:
             found, wordings = await asyncio.gather(found_by(wide), self._wordings(query.text))
-            asked = [replace(wide, text=one, is_excerpt=False, key=None, remote_text=None) for one in wordings]
-            others = await asyncio.gather(*map(found_by, asked))
+            queries = [replace(wide, text=one, is_excerpt=False, key=None, remote_text=None) for one in wordings]
+            others = await asyncio.gather(*map(found_by, queries))
             found = await access.read(
                 lambda: assistance.merged(found, dict(zip(wordings, others, strict=True)), folds=request.fold)
             )
@@ -88,18 +88,18 @@ class Assisted:
     async def _in_order(self, found: Results, question: str) -> Results:
         hits = found.hits
         offered = [
-            place
-            for place, hit in enumerate(hits[: assistance.RANKED])
+            index
+            for index, hit in enumerate(hits[: assistance.RANKED])
             if self._helper.is_here or hit.memory.significance > REMOTE_ABOVE
         ]
         if not offered:
             return found
 
-        memories = [hits[place].memory for place in offered]
+        memories = [hits[index].memory for index in offered]
         ids = [one.id for one in memories]
 
         def notes() -> list[str]:
-            disclosed = disclose([hits[place] for place in offered], Detail.PASSAGE, asked=(question,)).shown
+            disclosed = disclose([hits[index] for index in offered], Detail.PASSAGE, asked=(question,)).shown
             parts = ((one.title, disclosed[one.id].text) for one in memories)
             return [self._shown("\n".join(part for part in both if part)) for both in parts]
 

@@ -139,10 +139,10 @@ class LocalSearch(Visible):
         """What the query is taken to ask for: the words that exist, the best match of those that don't, and no common
         ones when there are rarer ones. Repairs take REPAIR_SHARE of the budget at most."""
         deadline_s = time.monotonic() + budget_s * REPAIR_SHARE
-        asked, pieces = terms(query.text)
-        forms = {word: (word, *other_forms(word)) for word in asked}
+        words_asked, pieces = terms(query.text)
+        forms = {word: (word, *other_forms(word)) for word in words_asked}
         counted = self._counted(query, [form for family in forms.values() for form in family], deadline_s)
-        unknown = [word for word in asked if not any(counted[one] for one in forms[word])]
+        unknown = [word for word in words_asked if not any(counted[one] for one in forms[word])]
         completed: dict[str, Mapping[str, int]] = {}
         for word in unknown[:REPAIRS]:
             if longer := self._completions(query, word, deadline_s):
@@ -166,7 +166,7 @@ class LocalSearch(Visible):
                 counted |= self._counted(query, [one for one in forms[word] if one not in counted], deadline_s)
         found: dict[str, Term] = {}
         looked_up: dict[str, int] = {}
-        for word in asked:
+        for word in words_asked:
             alike = [one for one in forms[word] if counted[one]]
             rows = sum(counted[form] for form in alike)
             looked_up |= dict.fromkeys(alike, rows)
@@ -208,8 +208,8 @@ class LocalSearch(Visible):
             tried = 0
             for candidate in spelling.likely(word, vocabulary):
                 # The vocabulary is everybody's: none of it is offered that the own project does not write itself.
-                known = tried < LIKELY_REPAIRS and self._reader.frequencies(query, [candidate.word], 1, deadline_s)
-                if not known or not known.get(candidate.word):
+                rows_of = tried < LIKELY_REPAIRS and self._reader.frequencies(query, [candidate.word], 1, deadline_s)
+                if not rows_of or not rows_of.get(candidate.word):
                     continue
                 tried += 1
                 own = self._own_words(query, candidate.word, deadline_s)
@@ -258,11 +258,11 @@ class LocalSearch(Visible):
             self._lend(query, judge)
         best = heapq.nlargest(wanted, judge.found.values(), key=lambda candidate: candidate.rank)
         hits = self._named(query, now_s)
-        known = {hit.memory.id for hit in hits}
+        hit_ids = {hit.memory.id for hit in hits}
         # The best has the share of the question that it holds, the others their share of its score.
         scale = judge.coverage(best[0]) / best[0].rank[0] if best else 1.0
         for candidate in best:
-            if candidate.row.memory.id not in known:
+            if candidate.row.memory.id not in hit_ids:
                 figures = {"bm25": candidate.own, "context": candidate.lent, "lift": candidate.lift}
                 scores = {name: value for name, value in figures.items() if value and (name, value) != ("lift", 1.0)}
                 if candidate.row.position in judge.passages:

@@ -154,15 +154,15 @@ class VectorSearch:
     def _embedded(self, text: str) -> list[float]:
         return self.embedder.embed([text], is_question=True)[0]
 
-    def near(self, asked: Future[list[float]], limit: int, also: Iterable[str], deadline_s: float) -> Near | str:
+    def near(self, question: Future[list[float]], limit: int, also: Iterable[str], deadline_s: float) -> Near | str:
         """The nearest `limit` vectors that are near enough, and `also` those of these memories; or why there are none.
 
         What a forgotten or revised memory left behind is among them: look at the rows before showing one.
         """
         try:
-            vector = asked.result(max(deadline_s - time.monotonic(), 0.0))
+            vector = question.result(max(deadline_s - time.monotonic(), 0.0))
         except TimeoutError:
-            asked.cancel()
+            question.cancel()
             return f"{self.embedder.name} gave no vector of the question in time"
         except EmbedderFailed as error:
             return f"{self.embedder.name}: {error.reason}"
@@ -199,8 +199,8 @@ class VectorSearch:
     def embed(self, memories: Sequence[Memory]) -> list[bytes]:
         """What is kept of each. Raises EmbedderFailed."""
         texts = [parts(memory, speaks=self.embedder.speaks) for memory in memories]
-        vectors = map(levels, self.embedder.embed([text for several in texts for text in several]))
-        return [b"".join(islice(vectors, len(several))) for several in texts]
+        vectors = map(levels, self.embedder.embed([text for of_memory in texts for text in of_memory]))
+        return [b"".join(islice(vectors, len(of_memory))) for of_memory in texts]
 
     def _read_page(self, deadline_s: float) -> bool:
         """Read on; True when there is nothing more."""
@@ -261,7 +261,7 @@ class MeaningSearch(LocalSearch):
             return super().search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
         began, wanted = time.monotonic(), most or query.limit
         wording = wording or self.word(query, budget_s=budget_s)
-        asked = self._vectors.asked(spelt(query, wording.repaired).text) if self._vectors.is_loaded else None
+        question = self._vectors.asked(spelt(query, wording.repaired).text) if self._vectors.is_loaded else None
         left_s = max(began + budget_s - time.monotonic(), 0.0)
         words = super().search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
         if not self._vectors.is_loaded:
@@ -272,8 +272,8 @@ class MeaningSearch(LocalSearch):
         if why is None and len(self._vectors):
             size = (FILTERED_POOL if _is_narrow(query) else max(wanted, POOL)) + len(query.seen)
             also = [hit.memory.id for hit in words.hits]
-            asked = asked or self._vectors.asked(spelt(query, wording.repaired).text)
-            near = self._vectors.near(asked, size, also, deadline_s)
+            question = question or self._vectors.asked(spelt(query, wording.repaired).text)
+            near = self._vectors.near(question, size, also, deadline_s)
         if not isinstance(near, Near):
             why = near or why
             return words._replace(hits=words.hits[:wanted], cut=words.cut or why is NO_TIME, without=why)
@@ -296,8 +296,8 @@ class MeaningSearch(LocalSearch):
 
         # What only the vectors found is read a few at a time, the best first, as long as it may come among the hits
         # that are wanted. What is gone or revised waits for another vector.
-        known = {hit.memory.id for hit in named} | worded.keys()
-        others = sorted(worth.keys() - known, key=lambda memory_id: (-worth[memory_id], memory_id))
+        listed = {hit.memory.id for hit in named} | worded.keys()
+        others = sorted(worth.keys() - listed, key=lambda memory_id: (-worth[memory_id], memory_id))
         better = sorted(-worth[memory_id] for memory_id in worded)
         shown, cut = 0, False
         for start in range(0, len(others), ROWS_AT_ONCE):

@@ -35,19 +35,19 @@ def chosen(
     whose turn came after `deadline_s` are like nothing else, and the local layer's report says `cut`."""
     hits = list(cut(found.hits, plan.pool))
     if not request.are_enough([hit.memory for hit in hits], query.limit):
-        known, least = {hit.memory.id for hit in hits}, plan.config.min_confidence
+        chosen_ids, least = {hit.memory.id for hit in hits}, plan.config.min_confidence
         further = [hit for hit in found.hits if "local" in hit.layers and hit.memory.confidence >= least]
-        hits += [hit for hit in further if hit.memory.id not in known]
+        hits += [hit for hit in further if hit.memory.id not in chosen_ids]
     texts = [f"{hit.memory.title or ''} {hit.memory.content[:READ_CHARACTERS]}".strip() for hit in hits]
-    asked: list[float] = []
+    question: list[float] = []
     vectors: list[list[float]] = []
     if embedder is not None:
-        [asked] = embedder.embed([query.text[:READ_CHARACTERS]])
+        [question] = embedder.embed([query.text[:READ_CHARACTERS]])
         for text in texts:
             if time.monotonic() >= deadline_s:
                 break
             vectors += embedder.embed([text])
-    nearness = [cosine(asked, vector) for vector in vectors]
+    nearness = [cosine(question, vector) for vector in vectors]
 
     def alike(left: int, right: int) -> float:
         if embedder is None:
@@ -55,8 +55,8 @@ def chosen(
         return cosine(vectors[left], vectors[right]) if max(left, right) < len(vectors) else 0.0
 
     candidates = [
-        _candidate(hit, hit.scores.get(VECTORS, nearness[place] if place < len(nearness) else None))
-        for place, hit in enumerate(hits)
+        _candidate(hit, hit.scores.get(VECTORS, nearness[index] if index < len(nearness) else None))
+        for index, hit in enumerate(hits)
     ]
     selection = select(
         candidates,

@@ -49,9 +49,9 @@ class RemoteCache:
         A hit that is another project's, that we have forgotten or erased, or that makes no valid memory is left out.
         """
         space = query.space
-        known = self._reader.by_remote_id(self._remote, [hit.remote_id for hit in hits])
+        id_of = self._reader.by_remote_id(self._remote, [hit.remote_id for hit in hits])
         for hit in hits:
-            known_id, copy_id = known.get(hit.remote_id), named_id(self._remote, hit.remote_id, space)
+            known_id, copy_id = id_of.get(hit.remote_id), named_id(self._remote, hit.remote_id, space)
             rows = {
                 memory_id: self._reader.row(memory_id) for memory_id in (known_id, hit.memory_id, copy_id) if memory_id
             }
@@ -74,9 +74,9 @@ class RemoteCache:
         """
         fresh = self._fresh.get(copy_id)
         before = fresh.memory if fresh is not None else None if row is None else row.memory
-        known: JsonObject = {} if before is None else before.to_json()
-        merged, scope = {**known, **hit.record}, hit.record.get("scope")
-        scope = {**known.get("scope", {}), **(scope if isinstance(scope, dict) else {})}
+        before_fields: JsonObject = {} if before is None else before.to_json()
+        merged, scope = {**before_fields, **hit.record}, hit.record.get("scope")
+        scope = {**before_fields.get("scope", {}), **(scope if isinstance(scope, dict) else {})}
         made = drafted(hit, {**merged, "scope": scope}, self._settings.content_limit_bytes)
         if made is None:
             return None
@@ -105,11 +105,11 @@ class RemoteCache:
         lifetime = Lifetime(self._clock.now().timestamp() + LIFETIME_S)
 
         def change(transaction: Transaction) -> list[Copy]:
-            known = self._reader.by_remote_id(self._remote, [copy.remote_id for copy in fresh])
+            id_of = self._reader.by_remote_id(self._remote, [copy.remote_id for copy in fresh])
             for copy in fresh:
                 if self._fresh.get(copy.memory.id) is not copy:  # dropped or replaced since
                     continue
-                known_id = known.get(copy.remote_id, copy.memory.id)
+                known_id = id_of.get(copy.remote_id, copy.memory.id)
                 others = None if known_id == copy.memory.id else transaction.row(known_id)
                 is_ours = known_id != copy.memory.id and (others is None or others.standing is not Standing.CACHED)
                 row = transaction.row(copy.memory.id)

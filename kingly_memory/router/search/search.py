@@ -106,8 +106,8 @@ class Search:
 
         async def ask_there() -> list[RemoteAnswer]:
             await asyncio.wait({worded}, timeout=WORDING_SHARE * settings.remote_search_s)
-            asked = spelt(query, worded.result().repaired if worded.done() else {})
-            return await asyncio.gather(*(self._ask(side, asked, pool, began) for side in reached))
+            spelt_query = spelt(query, worded.result().repaired if worded.done() else {})
+            return await asyncio.gather(*(self._ask(side, spelt_query, pool, began) for side in reached))
 
         here = loop.run_in_executor(self._threads, look_here)
         answers: list[RemoteAnswer] = []

@@ -190,7 +190,7 @@ def _folded(results: Results) -> Results:
     hits: list[Hit] = []
     folded: dict[str, tuple[str, ...]] = {}
     for group in groups([hit.memory for hit in results]):
-        repeated = [results[place] for place in group]
+        repeated = [results[index] for index in group]
         surest = max(repeated, key=lambda hit: (hit.memory.confidence, hit.memory.updated_at))
         hits.append(replace(surest, relevance=max(hit.relevance for hit in repeated)))
         if len(repeated) > 1:
