@@ -42,7 +42,7 @@ class Arg(NamedTuple):
     type: Type | None = None
     """What the faces take, where the signature does not say it."""
     command_words: str | None = None
-    """What a person is told instead."""
+    """What the help of the command says instead."""
     usual: Any = None
     """What is meant by None, where a new memory and a new revision of one mean different things by it."""
     tool_default: Any = NOT_GIVEN
@@ -50,7 +50,7 @@ class Arg(NamedTuple):
     is_positional: bool = False
     """It is positional on the command line although it may be left out."""
     is_sentence: bool = False
-    """On the command line: all words up to the next option, joined."""
+    """On the command line it takes all words up to the next option as one text."""
     reads_input: bool = False
     """On the command line `-` reads it from standard input."""
     takes_anything: bool = False
@@ -81,7 +81,7 @@ class Parameter(NamedTuple):
 
     @property
     def usual(self) -> Any:
-        """What holds where nothing is said, as help and schemas tell it."""
+        """The value that holds where the parameter is left out, as help and schemas show it."""
         return self.arg.usual if self.default is None else self.default
 
     @property
@@ -156,14 +156,15 @@ class Verb(NamedTuple):
         }
 
     def found(self, result: Any, arguments: dict[str, Any]) -> Any:
-        """What the call has answered. Raises NothingUnder where nothing has the name that was said."""
+        """The result of the call. Raises NothingUnder where nothing has the name that was given."""
         if result is None or (result == () and self.name == "history"):
             name = next(field for field in ("key_or_id", "key", "session") if field in arguments)
             raise NothingUnder(arguments[name], field=name)
         return result
 
     def call(self, memory: Any, arguments: dict[str, Any]) -> Any:
-        """Do it with a router, blocking or awaiting. What is None was not said, and the verb's own default holds."""
+        """Call the verb of a router, blocking or awaiting. An argument that is None was not given, and the
+        verb's own default holds."""
         self.check(arguments)
         given = {name: value for name, value in arguments.items() if value is not None}
         if ":" in self.calls:

@@ -119,7 +119,7 @@ class LogSession(NamedTuple):
 
 
 class VersionConflict(KinglyMemoryError):
-    """A document has another version than the caller has seen, or an operation was told before with other contents.
+    """A document has another version than the caller has seen, or the operation id was used before with other contents.
     Nothing was changed."""
 
 
@@ -138,7 +138,7 @@ def session_of(namespace: Sequence[str]) -> str:
 
 
 def shown_place(labels: Sequence[str] | None) -> str:
-    """What people are told of where a document or an item lies; none of one that was removed, which leaves no name."""
+    """Where a document or an item of a log lies, for people. A removed one has left no name."""
     if not labels:
         return "a removed document or log item"
     return f"an item of the log {session_of(labels[:-1])}" if labels[0] == LOG else "/".join(labels)
@@ -172,7 +172,7 @@ def json_text(field: str, value: object) -> str:
 
 
 def as_json(value: object) -> str:
-    """The same without a check, for what was checked before and is told with something around it."""
+    """The same without a check, for values that were checked before and stand inside a larger one."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text.encode()
@@ -190,7 +190,7 @@ def read_json(text: str) -> Any:
 
 
 def text_of(document: Document) -> str:
-    """What a document is found by, where nothing else was said. No word finds an item of a log."""
+    """What a document is found by, where the writer did not name it. No word finds an item of a log."""
     return "" if document.namespace[0] == LOG else texts_in(document.value)
 
 

@@ -42,7 +42,7 @@ def new_id(now: datetime) -> MemoryId:
 
 
 def short_id(memory_id: str) -> str:
-    """Eight characters that stand for an id where many of them are said at once."""
+    """Eight characters that stand for an id where many ids stand together."""
     digest = blake2b(memory_id.encode(errors="replace"), digest_size=6).digest()
     return b2a_base64(digest, newline=False).decode().replace("+", "-").replace("/", "_")
 

@@ -334,12 +334,12 @@ class Query:
     """What a search asks for, after validation. Empty filters are None; `tags` must all be present, and one of
     `any_tags`; `metadata` names the fields that a memory's must have.
 
-    `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
-    may be there. `is_excerpt`: the text was taken out of a longer one, `key` the whole of that where it could be one.
-    With `wide` what the user keeps for every project answers too. `seen` are the briefs of what was on earlier pages.
-    Without `neighbours` each memory answers for itself, whatever was said beside it; without `by_meaning` this machine
-    looks at words alone. With `or_ended` memories that have ended answer when none that is alive does. The remote is
-    asked for `remote_limit` hits, if that is said.
+    `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of
+    `without_tags` may be there. `is_excerpt`: the text was taken out of a longer one, `key` the whole of that where it
+    could be one. With `wide` what the user keeps for every project answers too. `seen` are the short ids of memories
+    on earlier pages. Without `neighbours` each memory answers for itself, whatever stands beside it in its context;
+    without `by_meaning` this machine looks at words alone. With `or_ended` memories that have ended answer when none
+    that is alive does. The remote is asked for `remote_limit` hits, if that is given.
     """
 
     text: str
@@ -374,7 +374,7 @@ class Query:
 
     @property
     def asked(self) -> str | None:
-        """What is looked up, where that is not all that was said."""
+        """The text that is looked up, where that is not the whole text."""
         return self.text if self.is_excerpt else None
 
     def admits(self, memory: Memory) -> bool:

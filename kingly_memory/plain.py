@@ -1,4 +1,4 @@
-"""Answers as JSON: a value that is told is its own record, so that no class lists its fields twice."""
+"""Answers as JSON, made of the fields of a value, so that no class lists its fields twice."""
 
 from __future__ import annotations
 

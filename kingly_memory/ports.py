@@ -827,7 +827,7 @@ class InjectionLog(Protocol):
 
 
 class RemoteHit(NamedTuple):
-    """What a remote found. `memory_id` is our own id when the remote gave it back; `record` what it told us of it.
+    """What a remote found. `memory_id` is our own id when the remote gave it back; `record` its fields of it.
     `is_fed`: it lists changes, so that the memory comes with those, and no copy of it has to be kept."""
 
     remote_id: str
@@ -991,8 +991,8 @@ class Remote(Protocol):
         ...
 
     async def mark(self, marks: RemoteMarks) -> None:
-        """Say what lies beside a memory. The same again changes nothing; a server that keeps no such thing is not
-        told."""
+        """Send the pin and the ratings of a memory. The same again changes nothing. A server that keeps no such thing
+        gets no call."""
         ...
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
@@ -1011,7 +1011,7 @@ class Remote(Protocol):
         ...
 
     async def put_document(self, document: RemoteDocument) -> None:
-        """Write or remove a document. The same again changes nothing; a server that keeps none is not told."""
+        """Write or remove a document. The same again changes nothing. A server that keeps none gets no call."""
         ...
 
     async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:

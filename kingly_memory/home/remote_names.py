@@ -64,8 +64,8 @@ def places(
     *,
     usual: str,
 ) -> tuple[RemotePlace, ...]:
-    """Each remote with its own token. One that is said without a name, also in the environment, is the first remote's
-    and nobody else's."""
+    """Each remote with its own token. A token that is given without a name, also in the environment, is the first
+    remote's and nobody else's."""
     pairs = named(addresses, usual)
     plain: list[Secret] = []
     # Unless KINGLY_REMOTE gives the first place to another name.

@@ -44,7 +44,7 @@ def fitting(
     older_than: datetime | None = None,
     metadata_filter: Mapping[str, Any] | None = None,
 ) -> Fits:
-    """Whether a record has all that is said: one of the categories, every field, and its scope there or below."""
+    """Whether a record has all that is asked for: one of the categories, every field, and its scope there or below."""
     above = _folder(scope_prefix)
     return lambda record: (
         (normal(record.scope) + "/").startswith(above)

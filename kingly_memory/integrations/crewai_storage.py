@@ -101,7 +101,7 @@ class KinglyStorage:
         return found[:limit]
 
     def delete(self, *arguments: Any, **how: Any) -> int:
-        """Those that all that is said fits, as `fitting` takes it. Returns how many those were."""
+        """Delete the records that fit all arguments; they are those of `fitting`. Returns how many were deleted."""
         removed = 0
         for gone in batches(list(self._records(fitting(*arguments, **how))), _TOGETHER):
             removes = [Remove(self._place, as_label("id", record.id)) for record in gone]

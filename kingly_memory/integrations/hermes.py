@@ -76,7 +76,7 @@ class KinglyMemoryProvider(MemoryProvider):
         ]
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **_: Any) -> str:
-        """JSON; an error is told to the model in a sentence."""
+        """The result as JSON. The model gets an error as one sentence."""
         if tool_name not in _TOOLS:
             return json.dumps({"error": f"there is no tool {tool_name}; there are {', '.join(_TOOLS)}"})
         text = str((args or {}).get(_TOOLS[tool_name][1]) or "")

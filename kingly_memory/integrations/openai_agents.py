@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _read_by: ContextVar[tuple[KinglySession, Router] | None] = ContextVar("_read_by", default=None)
-"""The session that this task has read, and the router it was read from: a callback is not told of the run."""
+"""The session that this task has read, and the router it was read from: a callback does not get the run."""
 
 
 class KinglySession:

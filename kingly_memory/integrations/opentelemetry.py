@@ -20,7 +20,7 @@ def traces(
     """An observer that makes spans: `MemoryRouter.open(observers=(traces(),))`. Without the package `opentelemetry-api`
     it does nothing, and without an SDK that the program sets up, the API does nothing.
 
-    Ids and numbers alone are told, unless `text=True` adds the question and the memories that were found. `store_id`
+    Spans have ids and numbers alone, unless `text=True` adds the question and the memories that were found. `store_id`
     is what the store is called in the spans.
     """
     try:

@@ -41,8 +41,8 @@ REPLAYED_FOR = "30d"
 
 class KinglyMemoryStore:
     """Files that agents of several processes read, write and find by words. A write over another version than was read
-    raises MemoryConflictError; an operation that was done before is told and not done again. Raises InvalidInput for
-    what is no path, StoreError, RouterClosed; then nothing was changed.
+    raises MemoryConflictError; an operation that was done before is not done again, and its result is returned. Raises
+    InvalidInput for what is no path, StoreError, RouterClosed; then nothing was changed.
     """
 
     def __init__(self, memory: Router, *, root: str = "pydantic-ai") -> None:

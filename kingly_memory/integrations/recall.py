@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Turn(NamedTuple):
-    """What somebody said in a session. `name` tells it from the others of the session, however often it is told."""
+    """A message of a session. `name` is its id in the session: the same turn may come several times."""
 
     session: str
     name: str
@@ -76,7 +76,7 @@ async def found(memory: MemoryRouter, query: str, limit: int) -> list[Hit]:
 
 
 async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
-    """Store turns, each once however often it is told; empty ones are not stored, and what was forgotten stays so."""
+    """Store turns, each once however often it comes; empty ones are not stored, and what was forgotten stays so."""
     by_key = {_key(turn): turn for turn in turns if turn.text.strip()}
     engine = memory._engine  # noqa: SLF001  # one look for all of them
 

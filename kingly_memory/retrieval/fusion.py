@@ -75,9 +75,9 @@ def fuse(candidates: Sequence[Candidate], *, local_weight: float, floor: float =
 
     Each is worth its local relevance as a share of the best one's, and its remote relevance, by `local_weight`. A
     cosine says little by itself: with some embedders everything has 0.7, with others the best has 0.3. What counts is
-    how much more than the rest it is. `floor` is the least that the remote said of anything, when it may have known
-    more than it named: what a full list leaves out is worth that at most. The best hit has the weighted relevance that
-    it has by itself, the others their share of it.
+    how much more than the rest it is. `floor` is the lowest relevance in the remote's list where that list was full:
+    what it left out has at most that relevance. The best hit has the weighted relevance that it has by itself, the
+    others their share of it.
     """
     if not candidates:
         return ()

@@ -55,7 +55,7 @@ class Matrix:
 
     def put(self, vectors: Mapping[str, bytes], kinds: Mapping[str, MemoryType] | None = None) -> None:
         """Add vectors of one signed byte a dimension, those of a memory's passages one after another, or replace what
-        is under these ids. Their lengths mean nothing, and `kinds` need be said only by who asks for some."""
+        is under these ids. Their lengths do not matter. `kinds` is needed only by callers that search by type."""
         if not vectors:
             return
         size = self._rows.shape[1]

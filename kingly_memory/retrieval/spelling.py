@@ -18,7 +18,8 @@ from kingly_memory.text.writing import STOP_WORDS
 LEAST_RATIO = 70.0
 """rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""
 SURE_RATIO = 85.0
-"""From which a remote, which may know the word as it was typed, is told the other one."""
+"""From this ratio on a remote gets the repaired word. Below it the remote gets the word as it was typed, which it may
+know."""
 SHORTEST = 4
 SHORT, LONG = 5, 7
 """Characters up to which one error (a letter too few, too many, wrong, or swapped with the next) is all that is

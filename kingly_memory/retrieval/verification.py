@@ -17,7 +17,7 @@ from kingly_memory.retrieval.fusion import cut_with, is_ours
 from kingly_memory.text.prompts import answer_of, quoted
 
 NEUTRAL = 0.5
-"""The confidence of a verdict, and the retrieval score of a memory, when nobody said any."""
+"""The confidence of a verdict, and the retrieval score of a memory, when nobody gave any."""
 TO_THE_POINT = 0.3
 """Of the relevance of the best answer: what a verified memory needs to go before those that answer better."""
 REASON_LIMIT = 500

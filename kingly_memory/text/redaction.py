@@ -146,7 +146,7 @@ _GOES_ON = (
     r"|do|does|don't|please|not|also|only|ask|use|must|should|will|can)\b"
     r"|(?:but|so|because|which|when|while|unless|#)(?!\S))"
 )
-"""Where what was told ends and the sentence goes on."""
+"""Where the secret ends and the sentence goes on."""
 _CLAUSE = rf"\S{{1,400}}?{_END}(?:[ \t]{{1,3}}(?!{_GOES_ON}|\0)\S{{1,400}}?{_END}){{0,30}}+"
 """To the end of the clause, without the marks that end it."""
 

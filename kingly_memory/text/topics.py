@@ -23,7 +23,7 @@ Topic = Mapping[str, float]
 
 
 def count(counts: Counter[str], text: str) -> None:
-    """Add a text's words to those that were said."""
+    """Add a text's words to the counts."""
     counts.update(words(text[:READ]))
     if len(counts) > MOST_COUNTED:
         kept = _most_frequent(counts, MOST_COUNTED // 2)
@@ -32,7 +32,7 @@ def count(counts: Counter[str], text: str) -> None:
 
 
 def topic(counts: Counter[str]) -> Topic:
-    """What all of it is about: the most frequent stems, each by the logarithm of how often it was said."""
+    """What all of it is about: the most frequent stems, each by the logarithm of its count."""
     by_stem: Counter[str] = Counter()
     for word, times in _most_frequent(counts, 2 * MOST_WORDS):
         for stem in stems_of(word):
@@ -41,7 +41,7 @@ def topic(counts: Counter[str]) -> Topic:
 
 
 def _most_frequent(counted: Counter[str], most: int) -> list[tuple[str, int]]:
-    """Of equals the first in the alphabet, so that the same said in another order is the same topic."""
+    """Among equals the first in the alphabet, so that the order of texts does not change the topic."""
     return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
 
 

@@ -101,7 +101,7 @@ def link_line(link: JsonObject, user: str | None) -> str:
 
 
 def context_line(context_id: str, beside: Mapping[str, JsonObject], user: str | None) -> str:
-    """What was said of a context as a thread."""
+    """The facets of a context as a thread."""
     return _line({"context": context_id, "beside": dict(beside)}, user)
 
 

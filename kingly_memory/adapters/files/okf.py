@@ -156,7 +156,7 @@ def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iter
 
 
 def _fields(memory: Memory, standing: Standing) -> JsonObject:
-    """The top of a concept's file. What another bundle said there is said again."""
+    """The front matter of a concept's file. Fields that another bundle wrote there are kept."""
     before, by = as_mapping(memory.metadata.get(FORMAT)), memory.scope.agent or "agent"
     who = {Origin.USER: f"human:{memory.scope.user or 'user'}", Origin.AGENT: f"{by}/unknown"}
     fields: JsonObject = {

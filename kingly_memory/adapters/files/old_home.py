@@ -73,12 +73,12 @@ def _memories(
 
 
 def _owner(*parts: str | None) -> str:
-    """Under which name that version kept what was said of a context, or of what an agent has in focus."""
+    """The name under which that version kept the thread of a context, or what an agent has in focus."""
     return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def _thread_facets(facets: Mapping[str, JsonObject], name: str) -> dict[str, JsonObject]:
-    """What was said of a thread; what the merges of that version noted beside it is left out."""
+    """The facets of a thread, without the fields that merges of that version added to them."""
     kept = {facet: values for facet in FROM_FILE if (values := facets.get(f"{facet}:{name}"))}
     return {
         facet: {key: item for key, item in values.items() if key not in _OF_MERGES} for facet, values in kept.items()

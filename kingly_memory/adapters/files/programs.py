@@ -23,7 +23,7 @@ from kingly_memory.models import JsonObject
 MEM0, LEGACY = "mem0", "legacy"
 CHATGPT, CLAUDE, LETTA, CLAUDE_MEM = "chatgpt", "claude", "letta", "claude-mem"
 SAID = 0.3
-"""The significance of what was only said."""
+"""The significance of a turn of a conversation."""
 NOTED = 0.5
 """Of what a program has noted."""
 _SUMMARY = ("request", "investigated", "learned", "completed", "next_steps", "notes")
@@ -201,14 +201,14 @@ OF_JSON: Mapping[str, Callable[[Any], Iterator[JsonObject] | None]] = {
 
 
 def _thread(of: str, title: Any, turns: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """What was said, and of what it was."""
+    """The turns, and the title of the conversation."""
     yield from turns
     if turns and (called := fields.title(title if isinstance(title, str) else "")):
         yield {"context": of, "beside": {"thread": {"context_id": of, "title": called}}}
 
 
 def _turn(program: str, of: str, role: str, text: str, **values: Any) -> JsonObject:
-    """What somebody said in that conversation. A message without an id is known by its text."""
+    """A message of that conversation. One without an id gets an id made of its text."""
     message_id, at = values.get("id"), values.get("at")
     made = _line(program, text, "message", of, message_id or f"{role} {text}", at=at)
     return {**made, "type": "episodic", "significance": SAID, "context_id": of, "tags": [program, role]}

@@ -120,7 +120,7 @@ class Assisted:
     async def _ask(
         self, prompt: str, read: Callable[[str], Sequence[str]], share: float, instead: str, **kept: Any
     ) -> Sequence[str]:
-        """What the model said within its time, or nothing and why."""
+        """The model's answer within its time, or nothing and why."""
         left_s = self._access.settings.search_assist_s * share - self._asked_s
         began = self._access.clock.monotonic()
         try:

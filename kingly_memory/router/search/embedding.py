@@ -58,7 +58,7 @@ class Embedding:
 
     async def prepare(self) -> None:
         """Load what vectors are made with before anybody waits for an answer: its parser holds up the whole process for
-        a tenth of a second. Opening waits for that only so long; what prevents it is said when vectors are read."""
+        a tenth of a second. Opening waits for that only so long; what prevents it is reported when vectors are read."""
         preparing = asyncio.ensure_future(self._apart(self._vectors.prepare))
         preparing.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait({preparing}, timeout=PREPARE_S)

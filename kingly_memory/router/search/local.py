@@ -33,7 +33,8 @@ for them at least, for these take time."""
 SHORTLIST = 40
 """Fewest matches of the index that are looked at closely."""
 LENDERS, BORROWERS = 16, 40
-"""So many of the best by their own words lend to what was said beside them, and so many memories are read for that."""
+"""LENDERS of the best hits lend a part of their score to the memories just before and after them in their context; at
+most BORROWERS such memories are read for it."""
 READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
 LEAST_BUDGET_S = 0.01
@@ -88,7 +89,7 @@ def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
     """The query with the words that were meant in place of those that were typed.
 
     For another machine, which may know words that this one does not: only those that are hardly anything else. What
-    the remote is told before the text is ours and stays.
+    stands before the text in `remote_text` stays as it is.
     """
     sure = {word: meant for word, meant in repaired.items() if spelling.is_sure(word, meant)}
     if not sure:
@@ -242,8 +243,8 @@ class LocalSearch(Visible):
     ) -> LocalAnswer:
         """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes.
 
-        `wording` is what `word` said of this query, for who wanted to know it first. `most` hits instead of the query's
-        limit are told of, where more were looked at: as many are looked at either way.
+        `wording` is the result of `word` for this query, where the caller has it already. `most` replaces the query's
+        limit in what is returned; it does not change how many memories are looked at.
         """
         wanted = most or query.limit
         began = time.monotonic()

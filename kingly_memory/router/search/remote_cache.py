@@ -149,7 +149,7 @@ def drafted(
     key: object = None,
     origin: object = "remote",
 ) -> Draft | None:
-    """What a remote `said` of a memory, once it was checked; None for what makes no valid memory."""
+    """A draft of the `fields` that a remote gave of a memory, checked; None where they make no valid memory."""
     scope = fields.get("scope")
     scope = scope if isinstance(scope, dict) else {}
     try:

@@ -50,7 +50,7 @@ class RemoteSide:
         self.link = link
         self.cache = cache
         self.news = 0
-        """How many memories were new or other here by what it told."""
+        """How many memories its feed has added or changed here."""
         self.not_read: str | None = None
         """Why not all that has changed there was taken in, when that was tried last."""
         self._pull = pull

@@ -233,8 +233,8 @@ def listed(results: Results, request: Request, query: Query) -> Results:
 
 
 def shaped(found: Results, query: Query, request: Request, view: View, local_s: float) -> Results:
-    """What was found as it is told: with what has ended marked, in as much detail as was asked for, and with what asks
-    for the next page where there may be one. `local_s` is the time that this machine has for a search.
+    """The results as the caller gets them: ended memories are marked, texts have the detail that the request names, and
+    `next` is set where there may be another page. `local_s` is the time that this machine has for a search.
 
     A `next` names all that was shown so far, and what was folded into it, so that neither a store nor a correction
     meanwhile shifts a page.

@@ -40,7 +40,7 @@ CHOOSING_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RemoteAnswer:
-    """What a remote said in time, or why it did not."""
+    """What a remote answered in time, or why it did not."""
 
     side: RemoteSide
     hits: tuple[RemoteHit, ...]
