@@ -283,11 +283,11 @@ def edit(options: Options, out: Output) -> Answer:
             receipt = named(changed, options)
         except OSError as error:
             raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
-        except (KinglyMemoryError, ValueError) as error:
+        except (KinglyMemoryError, ValueError, KeyboardInterrupt) as error:
             written = file.read_bytes().strip() if file.exists() else b""
             if is_kept := written not in (b"", memory.content.encode().strip()):
                 out.note(f"what you wrote is kept in {file}")
-            if isinstance(error, KinglyMemoryError):
+            if not isinstance(error, UnicodeDecodeError):
                 raise
             raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
         finally:

@@ -77,4 +77,7 @@ async def form_fields(request: Request, most_bytes: int) -> dict[str, list[str]]
         body += chunk
         if len(body) > most_bytes:
             raise InvalidInput("form", f"has more than {most_bytes:,} bytes; store less at a time")
-    return parse_qs(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    try:
+        return parse_qs(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise InvalidInput("form", f"has more than {_MOST_FIELDS:,} fields; store less at a time") from None

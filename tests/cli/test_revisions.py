@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -167,6 +168,21 @@ def test_what_was_written_in_the_editor_is_kept_when_it_cannot_be_stored(
     assert problem in ran.err
     kept = Path(re.search(r"what you wrote is kept in (\S+)", ran.err)[1])  # type: ignore[index]
     assert kept.read_bytes().startswith(b"my long text")
+
+
+def test_what_was_written_is_kept_when_the_edit_is_interrupted(
+    run: Run, deploy: str, editor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(command_line: list[str | Path], *, check: bool) -> None:
+        Path(command_line[-1]).write_text("my long text\n")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "run", interrupted)
+    ran = run("edit", "deploy")
+    assert ran.code != 0
+    [kept] = editor.parent.rglob("edit-*")
+    assert f"what you wrote is kept in {kept}" in ran.err
+    assert kept.read_text() == "my long text\n"
 
 
 @pytest.mark.requirement("N10")

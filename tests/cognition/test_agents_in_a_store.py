@@ -184,6 +184,18 @@ async def test_a_write_that_failed_is_told_and_not_remembered(tmp_path: Path) ->
         assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == ["third", "first"]
 
 
+async def test_a_change_that_is_stored_raises_nothing_when_the_event_loop_ends_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = asyncio.new_event_loop()
+    ended.close()
+    async with router(tmp_path) as memory:
+        agent_memory = await memory.cognitive("H001")
+        monkeypatch.setattr(agent_memory, "_loop", ended)
+        agent_memory.add_working("first")
+        assert (await memory.cognitive("H001")).retrieve() == ["first"]
+
+
 @pytest.mark.parametrize("content", ["", "x" * 1_048_577])
 async def test_what_the_store_would_refuse_is_refused_before_anything_changes(tmp_path: Path, content: str) -> None:
     async with router(tmp_path) as memory:

@@ -78,7 +78,8 @@ class AgentMemory(CognitiveMemory):
         self._held, count = self._engine.store.write(keep).result()
         if new is not None:
             self._engine.services.events.emit(MemoryStored(new.id, new.revision))
-        self._loop.call_soon_threadsafe(self._engine.wake)
+        with suppress(RuntimeError):  # the event loop has ended; whoever opens the home next delivers it
+            self._loop.call_soon_threadsafe(self._engine.wake)
         return count
 
     def _memory_of(self, item: MemoryItem, context: WriteContext, *, lasting: bool) -> Memory:
