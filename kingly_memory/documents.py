@@ -60,8 +60,8 @@ class Document(NamedTuple):
     def to_json(self) -> JsonObject:
         times = {"created_at": self.created_at, "updated_at": self.updated_at, "expires_at": self.expires_at}
         moments = {name: moment_text(time) for name, time in times.items()}
-        address = {"namespace": list(self.namespace), "key": self.key}
-        return {**address, "version": self.version, **moments, "value": self.value}
+        place = {"namespace": list(self.namespace), "key": self.key}
+        return {**place, "version": self.version, **moments, "value": self.value}
 
 
 class FoundDocument(NamedTuple):
