@@ -44,7 +44,7 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     from kingly_memory.adapters.remote.endpoint import endpoint
 
     named({remote.label: remote.address or ""}, "")
-    there = endpoint(remote.address)
+    address = endpoint(remote.address)
     parts.makeable(parts.secured(place))
     path = added_remotes()
     _check_free(added(path, place.home), remote)  # before anything is sent there
@@ -52,8 +52,8 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     with _changing(path, place.home) as record:
         _check_free(record, remote)  # another process may have added one meanwhile
         names = [one.name for one in record if one.project == (place.project or "")]
-        several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
-        together = {**{one.label: one for one in several}, remote.label: remote}
+        earlier_remotes = Place.resolve(place.home, names, project=place.project).remotes if names else ()
+        together = {**{one.label: one for one in earlier_remotes}, remote.label: remote}
         everywhere = replace(place, remotes=tuple(together.values()))
         earlier = _backfill(everywhere, settings, remote.label, with_earlier=with_earlier)
         token_file = None if remote.token_file is None else str(remote.token_file)
@@ -67,18 +67,18 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
         if remote.label not in names:
             record.append(new)
         elif token_file is not None:
-            record[:] = [new if (one.name, one.project) == (new.name, new.project) else one for one in record]
-    return Added(there, server, earlier)
+            record[:] = [new if (old.name, old.project) == (new.name, new.project) else old for old in record]
+    return Added(address, server, earlier)
 
 
 def drop(place: Place, gone: Callable[[AddedRemote], bool]) -> None:
     """Take remotes out of the record of a home, with the tokens that are kept here."""
     path = added_remotes()
     with _changing(path, place.home) as record:
-        for one in filter(gone, record.copy()):
-            record.remove(one)
-            if one.token_file is not None and Path(one.token_file).parent == _tokens(path):
-                Path(one.token_file).unlink(missing_ok=True)
+        for remote in filter(gone, record.copy()):
+            record.remove(remote)
+            if remote.token_file is not None and Path(remote.token_file).parent == _tokens(path):
+                Path(remote.token_file).unlink(missing_ok=True)
 
 
 def _check_free(before: list[AddedRemote], remote: RemotePlace) -> None:
@@ -129,6 +129,6 @@ def _changing(path: Path, home: Path) -> Iterator[list[AddedRemote]]:
     with locked(path.with_suffix(".lock"), WAIT_S):
         record = homes(path)
         yield record.setdefault(os.path.realpath(home), [])
-        told = {one: [remote.to_json() for remote in several] for one, several in record.items() if several}
+        remotes = {folder: [remote.to_json() for remote in kept] for folder, kept in record.items() if kept}
         with replacing(path) as file:
-            json.dump(told, file, indent=2)
+            json.dump(remotes, file, indent=2)

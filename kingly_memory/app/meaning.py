@@ -56,13 +56,13 @@ def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> 
     """Make the vectors that are missing; False when there was no time for them all."""
     position, at_end = 0, False
     while not at_end:
-        found = reader.vectors.lacking(vectors.embedder.name, vectors.space, position, PAGE, deadline_s)
-        for row in found or ():
+        lacking = reader.vectors.lacking(vectors.embedder.name, vectors.space, position, PAGE, deadline_s)
+        for row in lacking or ():
             if time.monotonic() >= deadline_s:
                 return False
             vectors.add([row])
             position = row.position
-        if found is None:
+        if lacking is None:
             return False
-        at_end = len(found) < PAGE
+        at_end = len(lacking) < PAGE
     return True

@@ -96,8 +96,8 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
 
         place = parts.secured(place)
         chosen = settings or Settings.from_environment(home=place.home)
-        for one in () if settings else inert(place.home):
-            log.warning("%s", one)
+        for folder in () if settings else inert(place.home):
+            log.warning("%s", folder)
         time = clock or SystemClock()
         remotes = parts.reached(place)
         meaning, station = parts.meaning(chosen, embedder), parts.station(place, chosen, remotes)

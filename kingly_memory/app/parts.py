@@ -90,13 +90,13 @@ def makeable(place: Place) -> Place:
     would be the one to fail."""
     if os.path.lexists(place.home):
         return place
-    there = next(folder for folder in place.home.parents if os.path.lexists(folder))
+    folder = next(parent for parent in place.home.parents if os.path.lexists(parent))
     problem = None
-    if not there.is_dir():
-        problem = f"{there} is no folder"
+    if not folder.is_dir():
+        problem = f"{folder} is no folder"
     # Root may write everywhere by access(2). In /proc and /sys there is no room, and nobody has a right to write.
-    elif not os.access(there, os.W_OK | os.X_OK) or not (there.stat().st_mode & 0o222 or os.statvfs(there).f_blocks):
-        problem = f"you may not write to {there}"
+    elif not os.access(folder, os.W_OK | os.X_OK) or not (folder.stat().st_mode & 0o222 or os.statvfs(folder).f_blocks):
+        problem = f"you may not write to {folder}"
     if problem is not None:
         raise InvalidInput("home", f"{place.home} cannot be made ({problem}); name a folder that you may write to")
     return place
@@ -126,22 +126,24 @@ def reached(place: Place) -> tuple[Reached, ...]:
         return ()
     from kingly_memory.adapters.remote.endpoint import endpoint
 
-    found: dict[str, Reached] = {}
-    for one in place.remotes:
-        if one.address is None:
+    by_server: dict[str, Reached] = {}
+    for remote in place.remotes:
+        if remote.address is None:
             continue
         try:
-            there = endpoint(one.address)
+            address = endpoint(remote.address)
         except InvalidInput as error:
-            which = f"{one.label}: " if len(place.remotes) > 1 else ""
+            which = f"{remote.label}: " if len(place.remotes) > 1 else ""
             raise InvalidInput("remote", f"{which}{error.problem}") from None
-        before = found.setdefault(there.remote_name, Reached(one, there))
-        if before.place is not one:
+        before = by_server.setdefault(address.remote_name, Reached(remote, address))
+        if before.place is not remote:
             import logging  # loaded when there is something to say: most commands have nothing
 
-            same = f"the remotes {before.place.label} and {one.label} are the same server; {one.label} is left out"
+            same = (
+                f"the remotes {before.place.label} and {remote.label} are the same server; {remote.label} is left out"
+            )
             logging.getLogger("kingly_memory").warning(same)
-    return tuple(found.values())
+    return tuple(by_server.values())
 
 
 def injections(place: Place) -> InjectionLog:
@@ -181,11 +183,11 @@ def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Sta
     if remotes:
         from kingly_memory.router.delivery.routes import Route, Routes
 
-        known = [
-            Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(one.place))
-            for one in remotes
+        usable = [
+            Route(remote.endpoint.remote_name, remote.place.label, str(remote.endpoint), _token_mark(remote.place))
+            for remote in remotes
         ]
-        routes = Routes(tuple(known), place.remote_use, place.deliver_earlier)
+        routes = Routes(tuple(usable), place.remote_use, place.deliver_earlier)
     return Station(
         home=str(place.home),
         space=place.space,
@@ -210,20 +212,20 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
     spelling.load()
     call_s = settings.call_timeout_s
 
-    def part(one: Reached) -> RemotePart:
-        transport = Transport(one.endpoint, token=_token(one.place), clock=clock)
+    def part(remote: Reached) -> RemotePart:
+        transport = Transport(remote.endpoint, token=_token(remote.place), clock=clock)
         spoken = dialects(settings.dialect, transport, space=place.space, call_timeout_s=call_s)
-        name = one.endpoint.remote_name
+        name = remote.endpoint.remote_name
         lead = Leadership(place.home / f"deliver-{name}.lock")
         return RemotePart(
             name,
-            str(one.endpoint),
+            str(remote.endpoint),
             ChosenRemote(spoken, clock, space=place.space, connect_within_s=call_s, home=home_name(place.home)),
             lead.take,
             lead.give_up,
-            label=one.place.label,
+            label=remote.place.label,
             heard_s=lambda: transport.heard_s,
-            token_mark=_token_mark(one.place),
+            token_mark=_token_mark(remote.place),
         )
 
     return tuple(map(part, remotes))
@@ -255,16 +257,16 @@ def sweep_lock(place: Place) -> Lock:
     StoreUnwritable or StoreUntrusted."""
     from kingly_memory.router.sweep.steward import Lock
 
-    one = Leadership(place.home / "sweep.lock")
+    leadership = Leadership(place.home / "sweep.lock")
 
     def take() -> bool:
         Folder(place.home).make()
         try:
-            return one.claim()
+            return leadership.claim()
         except OSError as error:
             raise StoreUnwritable(str(place.home), error.strerror or "error") from error
 
-    return Lock(take, one.give_up)
+    return Lock(take, leadership.give_up)
 
 
 def embedder() -> Embedder:
@@ -339,14 +341,14 @@ def _minilm() -> Embedder:
     return MiniLmEmbedder()
 
 
-def _of_server(there: str) -> Callable[[], Embedder]:
+def _of_server(server: str) -> Callable[[], Embedder]:
     from kingly_memory.adapters.clock import SystemClock
     from kingly_memory.adapters.embed.openai_http import CALL, REPLY_LIMIT_BYTES, openai_embedder
     from kingly_memory.adapters.llm.openai_http import call_path
     from kingly_memory.adapters.remote.endpoint import endpoint
     from kingly_memory.adapters.remote.http import Transport
 
-    url, _, model = there.rpartition("#")
+    url, _, model = server.rpartition("#")
     if not url or not model:
         raise InvalidSetting(
             "embedder", "openai: needs an address and a model, as in openai:http://localhost:11434#NAME"
@@ -386,14 +388,14 @@ async def language_model(settings: Settings, clock: Clock) -> AsyncIterator[tupl
     from kingly_memory.adapters.remote.http import Transport
 
     try:
-        there = endpoint(place.url)
-        transport = Transport(there, token=place.token, clock=clock)
+        address = endpoint(place.url)
+        transport = Transport(address, token=place.token, clock=clock)
     except InvalidInput as error:
         raise InvalidSetting("llm_token" if error.field == "token" else "llm_url", error.problem) from None
     async with OpenAiHttpModel(
-        transport, model=place.model, path=there.path, name=f"{place.url}#{place.model}"
+        transport, model=place.model, path=address.path, name=f"{place.url}#{place.model}"
     ) as model:
-        yield model, there.loopback
+        yield model, address.loopback
 
 
 class Leadership:
@@ -429,10 +431,10 @@ _leaderships: WeakSet[Leadership] = WeakSet()
 
 def _leave_all_to_parent() -> None:
     """In a forked child: close the copies of the descriptors, which would keep the locks after the parent's end."""
-    for one in list(_leaderships):
-        if one.descriptor is not None:
-            os.close(one.descriptor)
-            one.descriptor = None
+    for leadership in list(_leaderships):
+        if leadership.descriptor is not None:
+            os.close(leadership.descriptor)
+            leadership.descriptor = None
 
 
 os.register_at_fork(after_in_child=_leave_all_to_parent)

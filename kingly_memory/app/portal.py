@@ -62,9 +62,9 @@ class Portal:
 
     def _beside(self, view: MemoryRouter) -> Self:
         """A view of the router, which is open as long as that is."""
-        found = type(self)(view)
-        found._router = self._router or self  # noqa: SLF001  # a portal like this one
-        return found
+        portal = type(self)(view)
+        portal._router = self._router or self  # noqa: SLF001  # a portal like this one
+        return portal
 
     def __enter__(self) -> Self:
         try:

@@ -96,9 +96,9 @@ class LocalReader(View):
             layer = by_meaning(self.rows, self._place.space, self.settings, repairs=self._repairs)
             if layer is not None:
                 answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
-        found = steps.listed(steps.local_results(asked, answer), request, asked)
-        told = steps.shaped(found, asked, request, self, local_s)
-        return replace(told, took_ms=(time.monotonic() - began) * 1000)
+        listed = steps.listed(steps.local_results(asked, answer), request, asked)
+        results = steps.shaped(listed, asked, request, self, local_s)
+        return replace(results, took_ms=(time.monotonic() - began) * 1000)
 
     def surroundings(self) -> Surroundings:
         """Where candidates for a prompt or a session's start are looked for: see `router.attention`."""
@@ -108,7 +108,7 @@ class LocalReader(View):
         return Surroundings(self.rows, self._words, self._place.space, self._place.agent, now_s)
 
     def store(
-        self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **said: Any
+        self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **fields: Any
     ) -> Receipt:
         """What `MemoryRouter.store` does where no remote is in use, outside of every context."""
         from kingly_memory.lifecycle.lifetimes import usual_lifetimes
@@ -117,7 +117,7 @@ class LocalReader(View):
         if if_revision is not None:
             validation.count("if_revision", if_revision, least=0, most=validation.LARGEST_REVISION)
         limit = self.settings.content_limit_bytes
-        draft = validation.draft(content, content_limit_bytes=limit, ttl=ttl, **said)
+        draft = validation.draft(content, content_limit_bytes=limit, ttl=ttl, **fields)
         context = write.WriteContext(
             self._place.space,
             self._place.agent,
@@ -195,17 +195,17 @@ class LocalReader(View):
         for context_id in context_ids:
             whose = owner(self._place.space, context_id)
             facets = self.rows.facets_of({name: [whose] for name in FROM_FILE})
-            if said := {name: facets[name][whose] for name in FROM_FILE if whose in facets[name]}:
-                yield context_id, said
+            if facets_found := {name: facets[name][whose] for name in FROM_FILE if whose in facets[name]}:
+                yield context_id, facets_found
 
     def links_from(self, memory_ids: Sequence[str]) -> Iterator[Link]:
         """Every link from one of the memories to another of them."""
         from kingly_memory.cognition import links
 
-        there = frozenset(memory_ids)
+        ids = frozenset(memory_ids)
         for page in validation.batches(memory_ids, EXPORTED_TOGETHER):
             for memory_id, beside in links.beside(self.rows, page).items():
-                yield from (one for one in beside if one.source == memory_id and one.target in there)
+                yield from (link for link in beside if link.source == memory_id and link.target in ids)
 
     def documents(self) -> Iterator[tuple[Document, str]]:
         """Every document of the project that has not ended, and the text that it is found by; and every item of its
@@ -217,8 +217,8 @@ class LocalReader(View):
         for prefix in beginnings:
             last: tuple[Namespace, str] | None = None
             while page := rows.documents(space, prefix, self._now_s(), DOCUMENTS_READ, last):
-                for one in page:
-                    yield one, rows.found_by(space, one.namespace, one.key)
+                for document in page:
+                    yield document, rows.found_by(space, document.namespace, document.key)
                 last = page[-1].namespace, page[-1].key
 
     def status(self) -> JsonObject:

@@ -49,9 +49,9 @@ def run(arguments: Sequence[str], began: float) -> int:
 
     `arguments` are the whole command line. `began` on the monotonic clock is when the deadline starts to count.
     """
-    verb, *others = arguments
-    if verb == "hook" and len(others) in (1, 2) and not any(one.startswith("-") for one in others):
-        event, host = [*others, None][:2]
+    verb, *rest = arguments
+    if verb == "hook" and len(rest) in (1, 2) and not any(one.startswith("-") for one in rest):
+        event, host = [*rest, None][:2]
         quick = SimpleNamespace(event=event, host=host, home=None, project=None, user=None, agent=None, wait=False)
         with redirect_stderr(None):
             _answer(quick, began)
@@ -129,7 +129,7 @@ def _answer(options: SimpleNamespace, began: float) -> None:
         answer = hooks.HookAnswer()
     if watch is not None:
         watch.end()
-    if answer.said is None or _write(answer.said):
+    if answer.reply is None or _write(answer.reply):
         with suppress(Exception):  # it has been said, and can be said again
             answer.remember((time.monotonic() - began) * 1000)
 
@@ -173,10 +173,10 @@ def _place(call: hooks.Call, options: SimpleNamespace) -> Place:
     return place if place.agent is not None else replace(place, agent=call.host)
 
 
-def _write(said: JsonObject) -> bool:
+def _write(answer: JsonObject) -> bool:
     """In ASCII, whatever the host's encoding is. False when nobody has got it."""
     with suppress(OSError, ValueError, AttributeError):  # the host does not listen, or has closed it
-        sys.stdout.buffer.write(json.dumps(said).encode() + b"\n")
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()
         return True
     return False

@@ -66,8 +66,8 @@ def keep(
         end, more, room = progress.end(session.id), True, settings.capture_most
         taken = Taken()
         while more and room and monotonic() < latest:
-            told = session.transcript
-            passage = handed_over(told) if isinstance(told, list) else read_since(told, end)
+            transcript = session.transcript
+            passage = handed_over(transcript) if isinstance(transcript, list) else read_since(transcript, end)
             end, more = passage.end, passage.more
             new = _new(list(statements(passage.messages)), room, place, settings)
             used = _used(passage.messages, session, place, settings)
@@ -83,13 +83,13 @@ def keep(
         return taken
 
 
-def _new(found: Sequence[Statement], most: int, place: Place, settings: Settings) -> list[Statement]:
+def _new(candidates: Sequence[Statement], most: int, place: Place, settings: Settings) -> list[Statement]:
     """Those that are kept."""
-    if not found:
+    if not candidates:
         return []
     with closing(open_reader(place, settings, repairs=False)) as reader:
         return capturing.news(
-            found, most, lambda text: [hit.memory for hit in reader.search(text, limit=capturing.LOOKED_AT)]
+            candidates, most, lambda text: [hit.memory for hit in reader.search(text, limit=capturing.LOOKED_AT)]
         )
 
 
@@ -101,14 +101,14 @@ def _used(messages: Sequence[Message], session: Session, place: Place, settings:
     latest = sorted(shown_s, key=shown_s.__getitem__)[-MOST_SHOWN:]
     with closing(open_reader(place, settings, repairs=False)) as reader:
         shown = [memory for one in latest if (memory := reader.get(one)) is not None]
-    texts = {one.id: f"{one.title} {one.content}" if one.title else one.content for one in shown}
+    texts = {memory.id: f"{memory.title} {memory.content}" if memory.title else memory.content for memory in shown}
     used: dict[MemoryId, None] = {}
-    asked = ""
+    question = ""
     for message in messages:
         if message.speaker == "user":
-            asked = message.text
+            question = message.text
         else:
-            used |= {one: None for one, text in texts.items() if draws_on(text, asked, message.text)}
+            used |= {one: None for one, text in texts.items() if draws_on(text, question, message.text)}
     return list(used)
 
 

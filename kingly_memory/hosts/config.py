@@ -165,19 +165,19 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
     """
     if host not in _HOSTS:
         raise InvalidInput("host", f"{host[:40]!r} is unknown; choose one of {', '.join(HOSTS)}")
-    known, project = _HOSTS[host], project_of(start)
-    server_file: Path | None = known.file(project)
-    hooks_file = None if known.hooks is None else known.hooks(project)
+    layout, project = _HOSTS[host], project_of(start)
+    server_file: Path | None = layout.file(project)
+    hooks_file = None if layout.hooks is None else layout.hooks(project)
     if path is not None:
         is_settings = host == HOST and path.name.startswith("settings")
         hooks_file = path if is_settings or hooks_file == server_file else None
         server_file = None if is_settings else path
-    found: dict[Path, JsonObject] = {}
+    contents: dict[Path, JsonObject] = {}
     for file, content in ((server_file, _servers), (hooks_file, hooks)):
         if file is not None:
             own = replace(wish, command=wish.shared) if _is_shared(start / file, project) else wish
-            found[file] = {**found.get(file, {}), **content(own, host)}
-    return tuple(Snippet(file, content, _is_shared(start / file, project)) for file, content in found.items())
+            contents[file] = {**contents.get(file, {}), **content(own, host)}
+    return tuple(Snippet(file, content, _is_shared(start / file, project)) for file, content in contents.items())
 
 
 def project_of(start: Path) -> Path:
@@ -187,11 +187,11 @@ def project_of(start: Path) -> Path:
 
 def hooks(wish: Wish, host: str = HOST) -> JsonObject:
     """The hooks as that host wants them, also for the plugin."""
-    known, names = _HOSTS[host], NAMES.get(host, {})
-    if not known.events:  # opencode calls functions of a script, and that script calls us
+    layout, names = _HOSTS[host], NAMES.get(host, {})
+    if not layout.events:  # opencode calls functions of a script, and that script calls us
         return {SCRIPT: _script(wish)}
-    entries = {names.get(event, event): _hook(event, wish, host) for event in known.events}
-    if known.flat:
+    entries = {names.get(event, event): _hook(event, wish, host) for event in layout.events}
+    if layout.flat:
         return {"version": 1, "hooks": {event: [entry] for event, entry in entries.items()}}
     return {"hooks": {event: [{"hooks": [entry]}] for event, entry in entries.items()}}
 
@@ -247,11 +247,11 @@ def _hook(event: str, wish: Wish, host: str) -> JsonObject:
 
     Variables and not options: reading options would take a hook longer than its search.
     """
-    known, whose = _HOSTS[host], [] if host == HOST else [host]
+    layout, whose = _HOSTS[host], [] if host == HOST else [host]
     variables = [f"{name}={shlex.quote(value)}" for name, value in _variables(wish).items()]
     command = " ".join([*variables, shlex.join([*wish.command, "hook", event, *whose])])
     timeout_s = CAPTURE_TIMEOUT_S if event in CAPTURING else RECALL_TIMEOUT_S
-    return {"type": "command", known.command: command, known.timeout: timeout_s * known.ticks}
+    return {"type": "command", layout.command: command, layout.timeout: timeout_s * layout.ticks}
 
 
 def _variables(wish: Wish) -> dict[str, str]:
@@ -267,11 +267,11 @@ def _script(wish: Wish) -> str:
 
 def _servers(wish: Wish, host: str) -> JsonObject:
     """The section of servers with ours, which the host starts in the project or tells where that is."""
-    known, command = _HOSTS[host], [*wish.command, "mcp", *wish.options]
-    home = {"KINGLY_HOME": "${workspaceFolder}/.kingly/memory"} if known.in_workspace else {}
+    layout, command = _HOSTS[host], [*wish.command, "mcp", *wish.options]
+    home = {"KINGLY_HOME": "${workspaceFolder}/.kingly/memory"} if layout.in_workspace else {}
     variables = {"KINGLY_AGENT": host, **home, **wish.variables}
     if host == "opencode":
         started: JsonObject = {"command": command, "environment": variables}
     else:
         started = {"command": command[0], "args": command[1:], "env": variables}
-    return {known.section: {SERVER: {**known.more, **started}}}
+    return {layout.section: {SERVER: {**layout.more, **started}}}

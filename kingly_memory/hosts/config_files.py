@@ -46,7 +46,8 @@ def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetim
     folder of the project too; what was not written then is as it was."""
     to_do = f"Add by hand what `kingly-memory config {host}` prints"
     changes = [
-        _change(one.path, project, partial(merged, content=one.content, format=one.format), to_do) for one in snippets
+        _change(snippet.path, project, partial(merged, content=snippet.content, format=snippet.format), to_do)
+        for snippet in snippets
     ]
     return [_written(one, now) for one in changes]
 
@@ -56,7 +57,10 @@ def remove(snippets: Sequence[Snippet], *, project: Path, now: datetime) -> list
     InvalidInput as `write` does."""
     to_do = "Take out by hand what is called kingly-memory"
     changes = [_change(one.path, project, partial(stripped, format=one.format), to_do) for one in snippets]
-    return [_written(one._replace(after=one.after or None if one.before else one.before), now) for one in changes]
+    return [
+        _written(change._replace(after=change.after or None if change.before else change.before), now)
+        for change in changes
+    ]
 
 
 def _change(path: Path, project: Path, changed: Callable[[str], str], to_do: str) -> _Change:
@@ -73,16 +77,16 @@ def _resolved(path: Path, project: Path) -> Path:
     the link along to have a file of somewhere else changed."""
     try:
         named = path.expanduser().absolute()
-        found = named.resolve()
+        target = named.resolve()
         is_inside = Path(os.path.normpath(named)).is_relative_to(project)
-        is_led_out = is_inside and not found.is_relative_to(project.resolve())
+        is_led_out = is_inside and not target.is_relative_to(project.resolve())
     except (OSError, RuntimeError, ValueError):
         problem = f"{path} cannot be found: its links lead in a circle, or nobody has that home"
         raise InvalidInput("path", problem) from None
     if is_led_out:
-        problem = f"{named} leads out of the project, to {found}, through a link"
+        problem = f"{named} leads out of the project, to {target}, through a link"
         raise InvalidInput("path", f"{problem}. Remove the link, or name the file that is meant with --path")
-    return found
+    return target
 
 
 def _read(path: Path) -> str | None:

@@ -87,10 +87,10 @@ def _changed(before: JsonObject, content: JsonObject, sections: Collection[str])
 
 
 def _inner(data: JsonObject, name: str) -> JsonObject:
-    found = data.get(name, {})
-    if not isinstance(found, dict):
+    section = data.get(name, {})
+    if not isinstance(section, dict):
         raise Unmergeable(f"its {name!r} is no object")
-    return found
+    return section
 
 
 def _servers(before: JsonObject, ours: JsonObject) -> JsonObject:
@@ -123,12 +123,12 @@ def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]
     place: int | None = None
     for group in groups:
         entries = group.get("hooks", [group]) if isinstance(group, dict) else None
-        others = [one for one in entries if not is_our_hook(one)] if isinstance(entries, list) else None
-        if others == entries:
+        theirs = [one for one in entries if not is_our_hook(one)] if isinstance(entries, list) else None
+        if theirs == entries:
             kept.append(group)
             continue
         place = len(kept) if place is None else place
-        kept += [{**group, "hooks": others}] if others else []
+        kept += [{**group, "hooks": theirs}] if theirs else []
     place = len(kept) if place is None else place
     return [*kept[:place], *new, *kept[place:]]
 
@@ -138,12 +138,12 @@ def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]
 
 def _parsed_json(text: str) -> JsonObject:
     try:
-        found = json.loads(text) if text.strip() else {}
+        data = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         raise Unmergeable(f"it is not plain JSON ({error}), perhaps because it has comments") from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise Unmergeable("it holds something else than a JSON object")
-    return found
+    return data
 
 
 def _json_text(content: JsonObject, indentation: str | int) -> str:

@@ -74,25 +74,25 @@ def failures(now: datetime) -> list[Failure]:
         log = path()
     except RuntimeError:  # the user's home cannot be determined, so nothing was noted either
         return []
-    found: list[Failure] = []
-    for one in (*_read(log.with_name(f"{LOG}.1")), *_read(log)):
-        if not one.problem:
-            found = [other for other in found if other.event != one.event or other.home not in (None, one.home)]
-        elif one.at >= now - LOOKED_BACK:
-            found.append(one)
-    return found
+    kept: list[Failure] = []
+    for entry in (*_read(log.with_name(f"{LOG}.1")), *_read(log)):
+        if not entry.problem:
+            kept = [other for other in kept if other.event != entry.event or other.home not in (None, entry.home)]
+        elif entry.at >= now - LOOKED_BACK:
+            kept.append(entry)
+    return kept
 
 
 def worded(error: BaseException) -> str:
     """An error without anything that was said: its sentence if that is ours, else its kind and where it arose."""
     if isinstance(error, _TELLING):
         return str(error)
-    where, trace = "", error.__traceback__
+    place, trace = "", error.__traceback__
     while trace is not None:  # the last line of ours on the way to the error
         _, ours, module = trace.tb_frame.f_code.co_filename.rpartition("kingly_memory/")
-        where = f" in {module}:{trace.tb_lineno}" if ours else where
+        place = f" in {module}:{trace.tb_lineno}" if ours else place
         trace = trace.tb_next
-    return type(error).__name__ + where
+    return type(error).__name__ + place
 
 
 def _read(file: Path) -> Iterator[Failure]:

@@ -68,7 +68,7 @@ class Call(NamedTuple):
 class HookAnswer(NamedTuple):
     """What the host is told, if anything, and what is done once it has been told."""
 
-    said: JsonObject | None = None
+    reply: JsonObject | None = None
     remember: Callable[[float], None] = lambda _: None
     """Is told how long the hook took, in milliseconds."""
 
@@ -88,7 +88,7 @@ def called(event: str, data: bytes, host: str = HOST) -> Call:
         raise UnusableInput(f"the hook for {event} was called for another event")
     transcript, entries = _text(given, "transcript_path"), given.get("transcript")
     folders = [given.get("cwd"), *(given["workspace_roots"] if isinstance(given.get("workspace_roots"), list) else ())]
-    folder = next((one for one in folders if isinstance(one, str) and one), "")
+    folder = next((path for path in folders if isinstance(path, str) and path), "")
     return Call(
         event=event,
         host=host,
@@ -138,12 +138,12 @@ def notes(call: Call, place: Place, settings: Settings) -> HookAnswer:
         text, remember = for_prompt(call.prompt, call.session, place, settings)
     if not text:
         return HookAnswer(None, remember)
-    said: JsonObject = {"additionalContext": text}
+    reply: JsonObject = {"additionalContext": text}
     if call.host == "cursor":
-        said = {"continue": True, "additional_context": text}
+        reply = {"continue": True, "additional_context": text}
     elif call.host != "copilot":  # which alone reads it there
-        said = {"hookSpecificOutput": {"hookEventName": _name(call.event, call.host), **said}}
-    return HookAnswer(said, remember)
+        reply = {"hookSpecificOutput": {"hookEventName": _name(call.event, call.host), **reply}}
+    return HookAnswer(reply, remember)
 
 
 def _name(event: str, host: str) -> str:

@@ -69,7 +69,7 @@ def _recalled(
     log = parts.injections(place)
     seen = log.of(session) if session and not anew else {}
 
-    found = inject(
+    injection = inject(
         gathered.candidates,
         agent=place.agent,
         budget=Budget(tokens=settings.hook_tokens),
@@ -82,16 +82,16 @@ def _recalled(
         if session and anew:
             log.clear(session, around.now_s)
         if session:
-            log.note(session, found.put_in, around.now_s, found.account(occasion, took_ms))
+            log.note(session, injection.put_in, around.now_s, injection.account(occasion, took_ms))
 
-    return found.text, remember
+    return injection.text, remember
 
 
 def _of_project(reader: LocalReader, around: Surroundings, session: str | None) -> Iterator[Memory]:
     tagged = reader.list(limit=WEIGHED, tags=(PINNED,)).memories
     facets = around.reader.facets("attention", [memory.id for memory in tagged])
-    said = {name: facet.get("weight") for name, facet in facets.items() if facet.get("pinned") is True}
-    weights = {name: weight if isinstance(weight, int | float) else 1.0 for name, weight in said.items()}
+    pins = {name: facet.get("weight") for name, facet in facets.items() if facet.get("pinned") is True}
+    weights = {name: weight if isinstance(weight, int | float) else 1.0 for name, weight in pins.items()}
     pinned = sorted((one for one in tagged if one.id in weights), key=lambda one: weights[one.id], reverse=True)
     own = reader.list(limit=LOOKED_AT, context_id=session).memories if session else ()
     latest = reader.list(limit=WEIGHED).memories

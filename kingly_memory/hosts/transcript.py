@@ -53,12 +53,12 @@ def read_since(path: Path, start: int) -> Passage:
         with _opened(path) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(start if start <= size else 0)
-            found: list[Message] = []
+            messages: list[Message] = []
             limit, end = file.tell() + READ_BYTES, file.tell()
             for position, line in _lines(file, limit):
                 end = position
-                found += [] if line is None else _messages(_parsed(line))
-            return Passage(tuple(found), end, more=end >= limit)
+                messages += [] if line is None else _messages(_parsed(line))
+            return Passage(tuple(messages), end, more=end >= limit)
     except OSError as error:
         raise TranscriptUnreadable(error.strerror or type(error).__name__) from None
 
@@ -135,8 +135,10 @@ def _text(content: Any) -> str:
     blocks = [one for one in content if isinstance(one, dict)]
     if any(one.get("type") == "tool_result" for one in blocks):
         return ""
-    said = [one.get("text") for one in blocks if one.get("type", "text") in ("text", "input_text", "output_text")]
-    return "\n".join(one for one in said if isinstance(one, str))
+    texts = [
+        block.get("text") for block in blocks if block.get("type", "text") in ("text", "input_text", "output_text")
+    ]
+    return "\n".join(one for one in texts if isinstance(one, str))
 
 
 def _said(text: str) -> str:
