@@ -162,7 +162,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         from kingly_memory.router import linking
 
         engine = self._engine
-        said = thoughts.step(
+        step = thoughts.step(
             content,
             content_limit_bytes=engine.settings.content_limit_bytes,
             chain_id=chain_id,
@@ -171,8 +171,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             context_id=engine.contexts.resolve_to_store(validation.label("context_id", context_id)),
             significance=significance,
         )
-        found = await engine.read(lambda: engine.associations.end_of_chain(said))
-        thought, stored = await engine.write(linking.record(said, engine.write_context(), found))
+        end = await engine.read(lambda: engine.associations.end_of_chain(step))
+        thought, stored = await engine.write(linking.record(step, engine.write_context(), end))
         await engine.follow(stored)
         return thought
 

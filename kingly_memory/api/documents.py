@@ -67,15 +67,15 @@ class Documents(Family):
 
         None when there is none or it has ended. Raises InvalidInput, StoreError.
         """
-        (found,) = await self.get_many([(namespace, key)])
-        return found
+        (document,) = await self.get_many([(namespace, key)])
+        return document
 
     async def get_many(self, places: Iterable[tuple[str | Sequence[str], str]]) -> tuple[Document | None, ...]:
         """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
         named = [(checked_namespace(namespace), validation.required("key", key)) for namespace, key in places]
         engine, now = self._engine, self._engine.clock.now()
-        found = await engine.read(lambda: [engine.reader.documents.document(engine.space, *one) for one in named])
-        return tuple(None if one is None or one.is_over(now) else one for one in found)
+        loaded = await engine.read(lambda: [engine.reader.documents.document(engine.space, *one) for one in named])
+        return tuple(None if document is None or document.is_over(now) else document for document in loaded)
 
     @verb("documents delete", "document_delete", "documents", "Delete a document", destroys=True, repeatable=True)
     @example('{"namespace": "users/lydia", "key": "draft"}', "success deleted")
@@ -143,8 +143,8 @@ class Documents(Family):
         place, most = checked_namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
         behind = None if after is None else _place_of(after)
         engine, now_s = self._engine, self._engine.now_s()
-        found = await engine.read(lambda: engine.reader.documents.documents(engine.space, place, now_s, most, behind))
-        return tuple(found)
+        page = await engine.read(lambda: engine.reader.documents.documents(engine.space, place, now_s, most, behind))
+        return tuple(page)
 
     @verb("documents namespaces", "document_namespaces", "documents", "List namespaces", reads=True)
     @example('{"prefix": "users"}', "success namespaces")
@@ -186,8 +186,8 @@ class Documents(Family):
         def look() -> list[FoundDocument]:
             reader = engine.reader.documents
             until = first + most
-            found = documents.search(reader, engine.space, place, query, wanted=wanted, now_s=now_s, most=until)
-            return list(islice(found, first, until))
+            matching = documents.search(reader, engine.space, place, query, wanted=wanted, now_s=now_s, most=until)
+            return list(islice(matching, first, until))
 
         return tuple(await engine.read(look))
 
@@ -231,7 +231,7 @@ class Documents(Family):
     async def touch(self, documents: Iterable[Document]) -> None:
         """Let documents that have a ttl begin it anew, as if they were written now; on this machine. Raises
         StoreError."""
-        places = [(one.namespace, one.key) for one in documents if one.ttl_s is not None]
+        places = [(document.namespace, document.key) for document in documents if document.ttl_s is not None]
         space, now_s = self._engine.space, self._engine.now_s()
 
         def change(transaction: Transaction) -> None:
@@ -270,19 +270,19 @@ def put(
     return memory.documents.put(namespace, key, read_json(value), if_version=if_version, ttl=ttl)
 
 
-def _place_of(one: object) -> tuple[tuple[str, ...], str]:
+def _place_of(named: object) -> tuple[tuple[str, ...], str]:
     """The namespace and the key of a document, or of one that is named by both in a row."""
-    named = [*one.namespace, one.key] if isinstance(one, Document) else one
-    if not isinstance(named, list | tuple) or len(named) < 2 or not all(isinstance(label, str) for label in named):  # noqa: PLR2004
+    labels = [*named.namespace, named.key] if isinstance(named, Document) else named
+    if not isinstance(labels, list | tuple) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):  # noqa: PLR2004
         raise InvalidInput("after", 'is no document; give the last one of the page before, or ["namespace", "key"]')
-    return tuple(named[:-1]), named[-1]
+    return tuple(labels[:-1]), labels[-1]
 
 
-def checked_namespace(said: str | Sequence[str]) -> Namespace:
+def checked_namespace(namespace: str | Sequence[str]) -> Namespace:
     """Its labels. Raises InvalidInput."""
-    if not isinstance(said, Sequence):
+    if not isinstance(namespace, Sequence):
         raise InvalidInput("namespace", "is neither a path nor a sequence of labels")
-    labels = [one for one in said.split("/") if one] if isinstance(said, str) else list(said)
+    labels = [one for one in namespace.split("/") if one] if isinstance(namespace, str) else list(namespace)
     if len(labels) > MOST_LABELS:
         raise InvalidInput("namespace", f"has {len(labels)} labels, at most {MOST_LABELS} are allowed")
     return tuple(validation.required("namespace", one) for one in labels)

@@ -29,17 +29,17 @@ class Graph(Family):
     async def create_entities(self, entities: Iterable[Entity]) -> tuple[Entity, ...]:
         """Add entities, and answer with those that are new: one that is there stays as it is. Raises InvalidInput,
         StoreError."""
-        asked = list(entities)
-        for one in asked:
-            validation.required("name", one.name)
-            validation.label("entityType", one.entity_type if one.entity_type.strip() else None)
+        given = list(entities)
+        for entity in given:
+            validation.required("name", entity.name)
+            validation.label("entityType", entity.entity_type if entity.entity_type.strip() else None)
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], list[Entity]]:
             stored, new = list[Stored](), list[Entity]()
-            for one in asked:
-                if self._entity(transaction, one.name) is None:
-                    stored.append(self._store(one, transaction, context))
-                    new.append(one)
+            for entity in given:
+                if self._entity(transaction, entity.name) is None:
+                    stored.append(self._store(entity, transaction, context))
+                    new.append(entity)
             return stored, new
 
         return tuple(await self._write(change))
@@ -47,30 +47,30 @@ class Graph(Family):
     async def create_relations(self, relations: Iterable[Relation]) -> tuple[Relation, ...]:
         """Add relations, whether or not their ends are there, and answer with those that are new. Raises InvalidInput,
         StoreError."""
-        asked = dict.fromkeys(relations)
-        for one in asked:
-            for name, said in one.to_json().items():
-                validation.required(name, said)
-        known = {part for part, _ in await self._parts()}
-        new = [one for one in asked if one not in known]
-        await self._write(lambda *within: ([self._store(one, *within) for one in new], None))
+        given = dict.fromkeys(relations)
+        for relation in given:
+            for name, text in relation.to_json().items():
+                validation.required(name, text)
+        present = {part for part, _ in await self._parts()}
+        new = [relation for relation in given if relation not in present]
+        await self._write(lambda *within: ([self._store(relation, *within) for relation in new], None))
         return tuple(new)
 
     async def add_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[str, ...], ...]:
         """Add observations, each named with its entity, and answer with those of each that are new. Raises InvalidInput
         where an entity is not there, StoreError."""
-        asked = list(observations)
+        given = list(observations)
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], list[tuple[str, ...]]]:
             stored, added = list[Stored](), list[tuple[str, ...]]()
-            for name, contents in asked:
+            for name, contents in given:
                 entity = self._entity(transaction, name)
                 if entity is None:
-                    said = validation.shown(name)
-                    raise InvalidInput("entityName", f"Entity with name {said} not found; create it first")
+                    shown = validation.shown(name)
+                    raise InvalidInput("entityName", f"Entity with name {shown} not found; create it first")
                 added.append(tuple(one for one in contents if one not in entity.observations))
-                told = entity._replace(observations=(*entity.observations, *added[-1]))
-                stored += self._revise(told, transaction, context) if added[-1] else []
+                extended = entity._replace(observations=(*entity.observations, *added[-1]))
+                stored += self._revise(extended, transaction, context) if added[-1] else []
             return stored, added
 
         return tuple(await self._write(change))
@@ -82,11 +82,11 @@ class Graph(Family):
 
     async def delete_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> None:
         """Take observations away, each named with its entity. Raises StoreError."""
-        asked = list(observations)
+        given = list(observations)
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], None]:
             stored = list[Stored]()
-            for name, contents in asked:
+            for name, contents in given:
                 entity = self._entity(transaction, name)
                 kept = () if entity is None else tuple(one for one in entity.observations if one not in contents)
                 if entity is not None and kept != entity.observations:
@@ -111,20 +111,20 @@ class Graph(Family):
         """The entities that hold the query in their name, type or observations, in whatever case; else those that a
         search for its words finds, or finds a relation of. With their relations. Raises InvalidInput, StoreError."""
         whole, sought = await self.read(), query.lower()
-        texts = {one.name: (one.name, one.entity_type, *one.observations) for one in whole.entities}
-        names = {name for name, said in texts.items() if any(sought in text.lower() for text in said)}
+        texts = {part.name: (part.name, part.entity_type, *part.observations) for part in whole.entities}
+        names = {name for name, searched in texts.items() if any(sought in text.lower() for text in searched)}
         if not names and sought.strip():
-            asked = validation.query(query, space=self._engine.space, tags=[TAG], limit=MOST_FOUND)
-            found = [_part(hit.memory) for hit in await self._engine.find(asked)]
-            names = {name for one in found if one is not None for name in _ends(one)}
+            words_query = validation.query(query, space=self._engine.space, tags=[TAG], limit=MOST_FOUND)
+            parts = [_part(hit.memory) for hit in await self._engine.find(words_query)]
+            names = {name for one in parts if one is not None for name in _ends(one)}
         return _about(whole, names)
 
     async def _parts(self) -> list[tuple[Entity | Relation, Memory]]:
         """Every part with its memory, in the order in which they were first stored."""
         query = Query("", self._engine.space, tags=(TAG,))
         look = self._engine.reader
-        found = await self._engine.read(lambda: [row.memory for row in pages(look, query)])
-        return [(part, memory) for memory in found if (part := _part(memory)) is not None]
+        memories = await self._engine.read(lambda: [row.memory for row in pages(look, query)])
+        return [(part, memory) for memory in memories if (part := _part(memory)) is not None]
 
     def _entity(self, transaction: Transaction, name: str) -> Entity | None:
         row = write.find_own(transaction, self._engine.space, name)
@@ -132,8 +132,8 @@ class Graph(Family):
             return None
         part = _part(row.memory)
         if not isinstance(part, Entity) or part.name != name:
-            said = validation.shown(name)
-            raise InvalidInput("name", f"{said!r} is the key of a memory that is no entity; take another name")
+            shown = validation.shown(name)
+            raise InvalidInput("name", f"{shown!r} is the key of a memory that is no entity; take another name")
         return part
 
     def _store(self, part: Entity | Relation, transaction: Transaction, context: WriteContext) -> Stored:
@@ -174,6 +174,6 @@ def _graph(parts: Iterable[Entity | Relation]) -> KnowledgeGraph:
 
 
 def _about(whole: KnowledgeGraph, names: set[str]) -> KnowledgeGraph:
-    found = tuple(one for one in whole.entities if one.name in names)
-    there = {one.name for one in found}
-    return KnowledgeGraph(found, tuple(one for one in whole.relations if there.intersection(_ends(one))))
+    entities = tuple(one for one in whole.entities if one.name in names)
+    found_names = {one.name for one in entities}
+    return KnowledgeGraph(entities, tuple(one for one in whole.relations if found_names.intersection(_ends(one))))

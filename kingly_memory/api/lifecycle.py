@@ -103,8 +103,8 @@ class LifecycleVerbs(Family):
         from kingly_memory.text.redaction import redact
 
         name = validation.required("key_or_id", key_or_id)
-        said = validation.label("reason", redact(reason).text if isinstance(reason, str) else reason)
-        return await self._engine.write(feedback.put_away(name, said, self._engine.write_context()))
+        reason = validation.label("reason", redact(reason).text if isinstance(reason, str) else reason)
+        return await self._engine.write(feedback.put_away(name, reason, self._engine.write_context()))
 
     @verb("archive list", reads=True)
     async def archived(
@@ -148,10 +148,10 @@ class LifecycleVerbs(Family):
         """
         from kingly_memory.router import purging
 
-        said = {"key_or_id": key_or_id, "tags": tags, "context_id": context_id, "by_agent": by_agent, "user": user}
+        choices = {"key_or_id": key_or_id, "tags": tags, "context_id": context_id, "by_agent": by_agent, "user": user}
         if tags is not None and not list(tags):
             raise InvalidInput("tags", "are none; name one, or the whole project")
-        if sum(one is not None for one in said.values()) + whole_project != 1:
+        if sum(value is not None for value in choices.values()) + whole_project != 1:
             raise InvalidInput(
                 "key_or_id", "name one memory, or a tag, a context, an agent, a user or the whole project"
             )
@@ -168,8 +168,8 @@ class LifecycleVerbs(Family):
             rows = await engine.read(lambda: purging.all_of(engine.reader, names))
         else:
             query = validation.query("", space=engine.space, tags=tags, context_id=context_id, agent=by_agent)
-            found = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
-            rows = [row for row in found if not row.is_tombstone]
+            candidates = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
+            rows = [row for row in candidates if not row.is_tombstone]
         is_there = any(one.documents for one in whole) or not all(row.is_tombstone for row in rows)
         if user is not None and not is_there:
             raise InvalidInput("user", f"this home holds nothing of a user {validation.shown(user)!r}")
@@ -179,21 +179,21 @@ class LifecycleVerbs(Family):
             raise NothingUnder(key_or_id)
         if not rows and not whole_project and user is None:
             ways = {"tags": "has the tag", "context_id": "is of the context", "by_agent": "is of the agent"}
-            name = next(one for one in ways if said[one] is not None)
-            told = ", ".join(tags) if tags is not None else said[name]
-            raise InvalidInput(name, f"no memory of this project {ways[name]} {validation.shown(told)!r}")
+            name = next(way for way in ways if choices[way] is not None)
+            chosen = ", ".join(tags) if tags is not None else choices[name]
+            raise InvalidInput(name, f"no memory of this project {ways[name]} {validation.shown(chosen)!r}")
         return await engine.purge(rows, names, force=force, dry_run=dry_run)
 
     async def _whole(self, user: str | None) -> list[Space]:
         """The spaces of a user in every project, or of everybody in this project; a view of one user has no others."""
         project, mine = project_and_user(self._engine.space)
         wanted = None if user is None else validation.required("user", user)
-        found: list[Space] = []
-        for one in await self._engine.read(self._engine.reader.spaces):
-            where, owner = project_and_user(one.name)
-            if mine in (None, owner) and (where == project if wanted is None else owner == wanted):
-                found.append(one)
-        return found
+        spaces: list[Space] = []
+        for space in await self._engine.read(self._engine.reader.spaces):
+            its_project, owner = project_and_user(space.name)
+            if mine in (None, owner) and (its_project == project if wanted is None else owner == wanted):
+                spaces.append(space)
+        return spaces
 
     # --- what users say of memories -----------------------------------------------------------------------------------
 
@@ -215,9 +215,9 @@ class LifecycleVerbs(Family):
 
         await self._engine.flush()
         name = validation.required("key_or_id", key_or_id)
-        one = await self._engine.write(feedback.reinforce(name, self._engine.write_context()))
-        told = decay.explained(one.vitals, self._engine.now_s(), self._engine.rules.strength)
-        return {"memory_id": one.memory.id, **told}
+        reinforced = await self._engine.write(feedback.reinforce(name, self._engine.write_context()))
+        strength = decay.explained(reinforced.vitals, self._engine.now_s(), self._engine.rules.strength)
+        return {"memory_id": reinforced.memory.id, **strength}
 
     # --- how memories are doing ---------------------------------------------------------------------------------------
 

@@ -517,8 +517,10 @@ class MemoryVerbs(Family):
                 )
             else:
                 how = Request(fold, plan=in_mode)
-                found = await engine.searching.find(asked, how, include_semantic=include_semantic)
-                results = await retriever.verify(found, asked.text, in_mode.config.top_k, ground_truth, cross_verify)
+                candidates = await engine.searching.find(asked, how, include_semantic=include_semantic)
+                results = await retriever.verify(
+                    candidates, asked.text, in_mode.config.top_k, ground_truth, cross_verify
+                )
         engine.note_found([one.memory.id for one in results])
         engine.services.events.emit(
             MemoriesFound(
@@ -626,10 +628,10 @@ class MemoryVerbs(Family):
         drafts = [self._draft_of(place, one) for place, one in enumerate(_at_most(memories, "memories"))]
         return tuple(await self._engine.put_all(drafts))
 
-    def _draft_of(self, place: int, said: str | Mapping[str, Any]) -> Draft:
-        if not isinstance(said, str | Mapping):
+    def _draft_of(self, place: int, memory: str | Mapping[str, Any]) -> Draft:
+        if not isinstance(memory, str | Mapping):
             raise InvalidInput(f"memories[{place}]", "is neither a text nor a mapping; nothing was stored")
-        given = {"content": said} if isinstance(said, str) else dict(said)
+        given = {"content": memory} if isinstance(memory, str) else dict(memory)
         try:
             if unknown := given.keys() - _OF_A_STORE:
                 raise InvalidInput(min(map(str, unknown)), "is nothing that `store` takes")
@@ -664,16 +666,16 @@ class MemoryVerbs(Family):
         if user is not None:
             project, _ = project_and_user(station.space)
             station = station._replace(space=space_of(project, validation.label("user", user)))
-        where = validation.label("context_id", context_id) or station.context_id
+        context = validation.label("context_id", context_id) or station.context_id
         engine = self._engine if station.space == self._engine.space else self._engine.scoped(station)
         await engine.opened()
 
-        def said() -> list[Message]:  # in a thread, also what it imports: compiling the rules takes a while
+        def read_turns() -> list[Message]:  # in a thread, also what it imports: compiling the rules takes a while
             from kingly_memory.router import capturing, extracting  # noqa: F401
 
             return capturing.messages(turns)
 
-        messages = await engine.read(said)
+        messages = await engine.read(read_turns)
         from kingly_memory.router import capturing, extracting
 
         also = await extracting.extracted(engine, messages, language_model)
@@ -683,36 +685,36 @@ class MemoryVerbs(Family):
         settings, layer, now_s = engine.settings, LocalSearch(engine.services.reader), engine.now_s()
 
         def alike(text: str) -> list[Memory]:
-            asked = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
-            return [hit.memory for hit in layer.search(asked, now_s=now_s, budget_s=settings.local_search_s).hits]
+            query = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
+            return [hit.memory for hit in layer.search(query, now_s=now_s, budget_s=settings.local_search_s).hits]
 
         def new() -> list[Imported]:
             from kingly_memory.attention.statements import statements
 
-            found = capturing.news(list(statements(messages, also)), settings.capture_most, alike)
-            entries = [capturing.entry(one, where, station, settings.content_limit_bytes) for one in found]
+            statements_found = capturing.news(list(statements(messages, also)), settings.capture_most, alike)
+            entries = [capturing.entry(one, context, station, settings.content_limit_bytes) for one in statements_found]
             return [one for one in entries if engine.view.get(one.id or "") is None]
 
         entries, verbs = await engine.read(new), type(self)(engine)
         ids: list[str] = []
-        for one in await extracting.merged(engine, entries, language_model, alike) if merge else ():
+        for statement in await extracting.merged(engine, entries, language_model, alike) if merge else ():
             with suppress(RevisionConflict):  # somebody has said it anew meanwhile: then the statement stands apart
-                into, revision = one.into.id, one.into.revision
-                if await verbs.update(into, one.text, if_revision=revision, origin=Origin.DERIVED) is not None:
-                    entries.remove(one.entry)
+                into, revision = statement.into.id, statement.into.revision
+                if await verbs.update(into, statement.text, if_revision=revision, origin=Origin.DERIVED) is not None:
+                    entries.remove(statement.entry)
                     ids.append(into)
         await verbs.remember(entries)
         ids += [one.id for one in entries if one.id is not None]
-        return tuple(found for name in ids if (found := engine.view.get(name)) is not None)
+        return tuple(memory for name in ids if (memory := engine.view.get(name)) is not None)
 
     async def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:
         """Read up to 10,000 memories by key or id: those that there are, by the name that they were asked by. Counts as
         a use. Raises InvalidInput, RecordDamaged."""
         names, view = _at_most(keys_or_ids, "keys_or_ids"), self._engine.view
-        found = await self._engine.read(lambda: {name: view.get(name) for name in names})
-        there = {name: memory for name, memory in found.items() if memory is not None}
-        self._engine.usage.note([one.id for one in there.values()], self._engine.now_s())
-        return there
+        memories = await self._engine.read(lambda: {name: view.get(name) for name in names})
+        readable = {name: memory for name, memory in memories.items() if memory is not None}
+        self._engine.usage.note([one.id for one in readable.values()], self._engine.now_s())
+        return readable
 
     async def forget_many(self, keys_or_ids: Iterable[str]) -> tuple[Memory, ...]:
         """Forget up to 10,000 memories in one transaction, as `forget` does. Answers with those that there were. Raises
@@ -861,9 +863,9 @@ class MemoryVerbs(Family):
         """
         from kingly_memory.router import linking
 
-        said = links.draft(link_type, strength, description)
+        draft = links.draft(link_type, strength, description)
         ends = (validation.required("source", source), validation.required("target", target))
-        link = await self._engine.write(linking.link(*ends, said, self._engine.write_context()))
+        link = await self._engine.write(linking.link(*ends, draft, self._engine.write_context()))
         self._engine.wake()
         return link
 
@@ -876,11 +878,11 @@ class MemoryVerbs(Family):
         return await self._engine.read(lambda: self._engine.view.links(key_or_id))
 
 
-def _at_most(several: Iterable[_Item], name: str) -> list[_Item]:
+def _at_most(items: Iterable[_Item], name: str) -> list[_Item]:
     """Raises InvalidInput for more than are taken at once."""
-    if isinstance(several, str | Mapping) or not isinstance(several, Iterable):
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise InvalidInput(name, "expected several of them")
-    found = [*islice(several, validation.MOST_TOGETHER + 1)]
-    if len(found) > validation.MOST_TOGETHER:
+    taken = [*islice(items, validation.MOST_TOGETHER + 1)]
+    if len(taken) > validation.MOST_TOGETHER:
         raise InvalidInput(name, f"are more than {validation.MOST_TOGETHER:,}; give them in several calls")
-    return found
+    return taken

@@ -77,19 +77,23 @@ class Projects(Family):
 
     async def _spaces(self) -> Sequence[Space]:
         user = project_and_user(self._engine.space)[1]
-        found = await self._engine.read(self._engine.reader.spaces)
-        return [one for one in found if user in (None, project_and_user(one.name)[1])]
+        spaces = await self._engine.read(self._engine.reader.spaces)
+        return [one for one in spaces if user in (None, project_and_user(one.name)[1])]
 
     async def _spaces_of(self, field: str, name: str) -> Sequence[str]:
         wanted = validation.required(field, name)
         spaces = await self._spaces()
-        found = [one.name for one in spaces if project_and_user(one.name)[0] == wanted]
-        if not found:
+        names = [one.name for one in spaces if project_and_user(one.name)[0] == wanted]
+        if not names:
             used = (project_and_user(one.name)[0] for one in spaces if one.is_used)
-            there = sorted({project for project in used if project is not None})
-            known = f"there is {', '.join(repr(validation.shown(one)) for one in there)}" if there else "there is none"
-            raise InvalidInput(field, f"this home has no project {validation.shown(wanted)!r}; {known}")
-        return found
+            existing = sorted({project for project in used if project is not None})
+            choices = (
+                f"there is {', '.join(repr(validation.shown(one)) for one in existing)}"
+                if existing
+                else "there is none"
+            )
+            raise InvalidInput(field, f"this home has no project {validation.shown(wanted)!r}; {choices}")
+        return names
 
     async def _move(self, field: str, name: str, end: str) -> Moved:
         engine, spaces = self._engine, await self._spaces_of(field, name)

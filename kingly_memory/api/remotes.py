@@ -197,7 +197,7 @@ class RemoteVerbs(Family):
         from kingly_memory.router.delivery import known_remotes
 
         named = validation.required("address", address)
-        found = known_remotes.forgettable(await self.remotes(), named, self._engine.runtime.name_at(named))
-        while not await self._engine.write(known_remotes.forget(found.name, self._engine.now_s())):
+        forgotten = known_remotes.forgettable(await self.remotes(), named, self._engine.runtime.name_at(named))
+        while not await self._engine.write(known_remotes.forget(forgotten.name, self._engine.now_s())):
             pass
-        return found
+        return forgotten

@@ -36,8 +36,8 @@ class SessionLog(Family):
         """The same with the id and time of each, those before an id. Raises InvalidInput, StoreError."""
         most = None if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
         until, engine = validation.label("before", before), self._engine
-        found = await engine.read(lambda: engine.reader.documents.log(engine.space, self.session, until, most))
-        return tuple(LogItem(one.key, one.value, one.created_at) for one in reversed(found))
+        items_read = await engine.read(lambda: engine.reader.documents.log(engine.space, self.session, until, most))
+        return tuple(LogItem(one.key, one.value, one.created_at) for one in reversed(items_read))
 
     async def pop(self) -> Any | None:
         """Take the last item off; None when there is none. Items that cannot be read go with it. Raises StoreError."""

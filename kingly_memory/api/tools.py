@@ -164,8 +164,8 @@ async def retrieve(
     tool = SkillRegistry.load()[RETRIEVE]
     called = tool.invoke(agent, top_k=top_k, current_year=current_year, tags=tags or None, query=query)
     most = called.parameters["top_k"]
-    found = list(called.result)
-    return {"agent_id": agent_id, "memories": found, "count": len(found), "top_k": most, "limited": most < top_k}
+    memories = list(called.result)
+    return {"agent_id": agent_id, "memories": memories, "count": len(memories), "top_k": most, "limited": most < top_k}
 
 
 @verb(None, "remember", "legacy", "Keep a value", destroys=True)
@@ -184,8 +184,8 @@ async def remember(
 @example('{"key": "editor"}', "success key found value")
 async def recall(memory: MemoryRouter, key_or_id: Annotated[str, Arg("name of the value", tool="key")]) -> JsonObject:
     """Read the value under a key; `found` is false when there is none."""
-    found = await memory.get(key_or_id)
-    return {"key": key_or_id, "found": found is not None, "value": None if found is None else found.content}
+    stored = await memory.get(key_or_id)
+    return {"key": key_or_id, "found": stored is not None, "value": None if stored is None else stored.content}
 
 
 @verb(None, "list", "legacy", "List the keys", reads=True)
