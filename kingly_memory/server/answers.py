@@ -44,38 +44,38 @@ MOST_WEAK = 100
 MOST_ACTIONS = 50
 
 
-async def answer(verb: Verb, memory: MemoryRouter, said: JsonObject) -> JsonObject:
+async def answer(verb: Verb, memory: MemoryRouter, arguments: JsonObject) -> JsonObject:
     """Call the verb and word what came of it."""
-    names = said.get("key_or_id")
+    names = arguments.get("key_or_id")
     if isinstance(names, list):
         result: Any = {name: await memory.get(name) for name in names}
     else:
-        result = verb.call(memory, said)
+        result = verb.call(memory, arguments)
     if inspect.isawaitable(result):
         result = await result
-    result = verb.found(result, said)
+    result = verb.found(result, arguments)
     shape = ANSWERS.get(str(verb.tool))
-    told = _json(verb, result) if shape is None else shape(result, said, memory)
-    if inspect.isawaitable(told):
-        told = await told
-    return verb.answer_of({"success": True, **told} if not verb.answers or "success" in verb.answers else told)
+    fields = _json(verb, result) if shape is None else shape(result, arguments, memory)
+    if inspect.isawaitable(fields):
+        fields = await fields
+    return verb.answer_of({"success": True, **fields} if not verb.answers or "success" in verb.answers else fields)
 
 
 def _json(verb: Verb, result: Any) -> JsonObject:
     """What has no fields is the first that the tool answers."""
-    told = plain(result)
-    return told if isinstance(told, dict) else {next(one for one in verb.answers if one != "success"): told}
+    fields = plain(result)
+    return fields if isinstance(fields, dict) else {next(one for one in verb.answers if one != "success"): fields}
 
 
 def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> JsonObject:
     """A memory with so many characters of its text, or with all of it."""
     most = len(memory.content) if characters is None else characters
-    told = memory.to_json()
-    scope = told.pop("scope")
-    del told["revision"]
-    kind = told.pop("type")
+    fields = memory.to_json()
+    scope = fields.pop("scope")
+    del fields["revision"]
+    kind = fields.pop("type")
     return {
-        **told,
+        **fields,
         "content": memory.content[:most],
         "cut": len(memory.content) > most,
         "memory_type": kind,
@@ -97,32 +97,32 @@ def found(results: Results, *_: Any) -> JsonObject:
     }
 
 
-def found_in_mode(results: Results, said: Mapping[str, Any], _: object) -> JsonObject:
-    told = found(results)
-    for one, hit in zip(told["results"], results, strict=True):
+def found_in_mode(results: Results, arguments: Mapping[str, Any], _: object) -> JsonObject:
+    fields = found(results)
+    for shown_hit, hit in zip(fields["results"], results, strict=True):
         extra = _filled(
-            scores={name: round(value, 4) for name, value in hit.scores.items()} if said["explain"] else None,
+            scores={name: round(value, 4) for name, value in hit.scores.items()} if arguments["explain"] else None,
             cluster=results.clusters.get(hit.memory.id),
             verification=results.verdicts.get(hit.memory.id),
         )
-        one.update(extra)
+        shown_hit.update(extra)
     unsure = results.excluded.get("low_confidence", 0)
     several, them = ("1 memory is", "it") if unsure == 1 else (f"{unsure} memories are", "them")
     hint = f"{several} less sure than was asked for; a lower min_confidence shows {them}" if unsure else None
-    return {**told, "mode": str(results.mode), "mode_reason": results.mode_reason or "", "hint": hint}
+    return {**fields, "mode": str(results.mode), "mode_reason": results.mode_reason or "", "hint": hint}
 
 
 def _hit(results: Results, hit: Hit) -> JsonObject:
     """One hit in as much as there is room for. What has no value is left out."""
-    one = hit.memory.id
-    told = results.shown[one].to_json(hit)
+    memory_id = hit.memory.id
+    fields = results.shown[memory_id].to_json(hit)
     return {
-        **{"memory_type" if name == "type" else name: value for name, value in told.items()},
+        **{"memory_type" if name == "type" else name: value for name, value in fields.items()},
         "layers": list(hit.layers),
         **_filled(
-            repeats=list(results.folded.get(one, ())) or None,
-            more_repeats=results.more_folded.get(one),
-            linked=list(results.linked.get(one, ())) or None,
+            repeats=list(results.folded.get(memory_id, ())) or None,
+            more_repeats=results.more_folded.get(memory_id),
+            linked=list(results.linked.get(memory_id, ())) or None,
         ),
     }
 
@@ -133,21 +133,23 @@ def _filled(**facts: Any) -> JsonObject:
 
 def found_verified(results: VerifiedResults, *_: Any) -> JsonObject:
     """The memories by status, each with its verdict."""
-    said = results.metadata
-    lists: JsonObject = {status: [] for status in said["counts"]}
-    for one in results:
-        shown, verdict = memory_shown(one.memory, JUDGED_CHARACTERS), one.verification
+    metadata = results.metadata
+    lists: JsonObject = {status: [] for status in metadata["counts"]}
+    for judged in results:
+        shown, verdict = memory_shown(judged.memory, JUDGED_CHARACTERS), judged.verification
         lists[verdict.status.value].append(
             {
                 **{name: value for name, value in shown.items() if name in JUDGED_FIELDS},
-                "retrieval_score": round(one.retrieval_score, 4),
+                "retrieval_score": round(judged.retrieval_score, 4),
                 "verification_confidence": round(verdict.confidence, 4),
                 "reason": verdict.reason,
-                **_filled(contradicting_source=verdict.contradicting_source, repeats=said["folded"].get(one.memory.id)),
+                **_filled(
+                    contradicting_source=verdict.contradicting_source, repeats=metadata["folded"].get(judged.memory.id)
+                ),
                 "judge": verdict.judge.value,
             }
         )
-    return {"excluded": {}, **said, **lists}
+    return {"excluded": {}, **metadata, **lists}
 
 
 def got(result: Memory | dict[str, Memory | None], *_: Any) -> JsonObject:
@@ -169,10 +171,10 @@ def history(result: Sequence[Memory], *_: Any) -> JsonObject:
     return {"revisions": [{name: one[name] for name in names} for one in shown]}
 
 
-def at_hand(context: WorkingContext, said: Mapping[str, Any], _: object) -> JsonObject:
+def at_hand(context: WorkingContext, arguments: Mapping[str, Any], _: object) -> JsonObject:
     """Raises InvalidInput when nothing is known of a context."""
-    if not len(context) and context.reason is None and said["context_id"] != "current":
-        problem = f"nothing is at hand in {shown(said['context_id'])!r}: it is new, or was left too long ago"
+    if not len(context) and context.reason is None and arguments["context_id"] != "current":
+        problem = f"nothing is at hand in {shown(arguments['context_id'])!r}: it is new, or was left too long ago"
         raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
     return {
         "related_memories": None,
@@ -186,40 +188,40 @@ def assessed(assessment: Assessment, *_: Any) -> JsonObject:
     return {**assessment.to_json(), "context": [memory_shown(memory) for memory in assessment.context]}
 
 
-async def thought(recorded: Thought, said: Mapping[str, Any], memory: MemoryRouter) -> JsonObject:
+async def thought(recorded: Thought, arguments: Mapping[str, Any], memory: MemoryRouter) -> JsonObject:
     chain = (await memory.thoughts(recorded.chain_id))[-LATEST_THOUGHTS:]
     return {
         **recorded.receipt.to_json(),
         **recorded.to_json(),
         "chain": [
-            {"position": one.position, "thought_type": one.thought_type, "content": one.content[:SHOWN_CHARACTERS]}
-            for one in chain
+            {"position": step.position, "thought_type": step.thought_type, "content": step.content[:SHOWN_CHARACTERS]}
+            for step in chain
         ],
     }
 
 
-def weak(result: WeakMemories, said: Mapping[str, Any], _: object) -> JsonObject:
+def weak(result: WeakMemories, arguments: Mapping[str, Any], _: object) -> JsonObject:
     """Each list weakest first and cut after 100."""
-    told = result.to_json()
-    first = {name: several[:MOST_WEAK] for name, several in told.items()}
-    recoverable = first["recoverable"] if said["include_recoverable"] else None
-    return {**first, "recoverable": recoverable, "counts": {name: len(several) for name, several in told.items()}}
+    lists = result.to_json()
+    first = {name: several[:MOST_WEAK] for name, several in lists.items()}
+    recoverable = first["recoverable"] if arguments["include_recoverable"] else None
+    return {**first, "recoverable": recoverable, "counts": {name: len(several) for name, several in lists.items()}}
 
 
 def swept(report: SweepReport, *_: Any) -> JsonObject:
-    told = report.to_json()
-    first = told["actions"][:MOST_ACTIONS]
-    return {**told, "actions": first, "undo": "kingly-memory sweep --undo" if report.can_be_undone else None}
+    fields = report.to_json()
+    first = fields["actions"][:MOST_ACTIONS]
+    return {**fields, "actions": first, "undo": "kingly-memory sweep --undo" if report.can_be_undone else None}
 
 
-def _thread(one: ThreadView) -> JsonObject:
-    told = one.to_json()
+def _thread(thread: ThreadView) -> JsonObject:
+    fields = thread.to_json()
     names = "title topics status weight pinned drift_history recalls message_count archived_count".split()
     return {
-        "thread_id": one.id,
-        **{name: told[name] for name in names},
-        "relevance_score": told["relevance"],
-        "last_active": one.last_active.isoformat(timespec="seconds"),
+        "thread_id": thread.id,
+        **{name: fields[name] for name in names},
+        "relevance_score": fields["relevance"],
+        "last_active": thread.last_active.isoformat(timespec="seconds"),
         "messages": [
             {
                 "id": message.memory.id,
@@ -228,7 +230,7 @@ def _thread(one: ThreadView) -> JsonObject:
                 "created_at": message.memory.created_at.isoformat(timespec="seconds"),
                 "archived": message.archived,
             }
-            for message in one.messages
+            for message in thread.messages
         ],
     }
 
@@ -247,11 +249,11 @@ def merged(done: Merged, *_: Any) -> JsonObject:
 
 def injected(notes: Injection, *_: object) -> JsonObject:
     reasons = [why.value for why in notes.left_out.values()]
-    told = notes.to_json()
+    fields = notes.to_json()
     seen = len(notes.put_in) + len(reasons)
     return {
-        "message": f"Put in {len(notes.put_in)} of {seen} memories looked at, about {told['tokens']} tokens.",
-        **told,
+        "message": f"Put in {len(notes.put_in)} of {seen} memories looked at, about {fields['tokens']} tokens.",
+        **fields,
         "left_out": {why: reasons.count(why) for why in dict.fromkeys(reasons)},
     }
 

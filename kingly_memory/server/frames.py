@@ -52,9 +52,9 @@ def message(line: bytes) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        asked = value.get("id") if isinstance(value, dict) else None
-        known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) else None
-        raise _unreadable(INVALID_REQUEST, NO_MESSAGE, known) from None
+        message_id = value.get("id") if isinstance(value, dict) else None
+        usable_id = message_id if isinstance(message_id, str | int) and not isinstance(message_id, bool) else None
+        raise _unreadable(INVALID_REQUEST, NO_MESSAGE, usable_id) from None
 
 
 def too_long(head: bytes, tail: bytes, limit_bytes: int) -> JSONRPCError:
@@ -75,10 +75,10 @@ def line(reply: JSONRPCMessage) -> bytes:
 def request_id(head: bytes, tail: bytes) -> RequestId | None:
     """The id of a request that cannot be read, if it stands among the plain members at either end, where clients put
     it."""
-    found = _ID_AT_BEGIN.match(head[:ENDS_BYTES]) or _ID_AT_END.search(tail[-ENDS_BYTES:])
-    if found is None:
+    matched = _ID_AT_BEGIN.match(head[:ENDS_BYTES]) or _ID_AT_END.search(tail[-ENDS_BYTES:])
+    if matched is None:
         return None
-    text = found[1].decode(errors="replace")
+    text = matched[1].decode(errors="replace")
     return text[1:-1] if text.startswith('"') else int(text)
 
 
@@ -86,13 +86,15 @@ def _mended_text(reply: JSONRPCMessage) -> str:
     try:
         return json.dumps(mended_tree(reply.model_dump(by_alias=True, exclude_unset=True)), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
-        asked = getattr(reply, "id", None)
-        return _refusal(INTERNAL_ERROR, "the answer cannot be written as JSON", asked).model_dump_json(by_alias=True)
+        message_id = getattr(reply, "id", None)
+        return _refusal(INTERNAL_ERROR, "the answer cannot be written as JSON", message_id).model_dump_json(
+            by_alias=True
+        )
 
 
-def _unreadable(code: int, sentence: str, asked: RequestId | None) -> Unreadable:
-    return Unreadable(_refusal(code, sentence, asked))
+def _unreadable(code: int, sentence: str, message_id: RequestId | None) -> Unreadable:
+    return Unreadable(_refusal(code, sentence, message_id))
 
 
-def _refusal(code: int, sentence: str, asked: RequestId | None) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=code, message=sentence))
+def _refusal(code: int, sentence: str, message_id: RequestId | None) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=message_id, error=ErrorData(code=code, message=sentence))

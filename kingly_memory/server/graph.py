@@ -82,8 +82,8 @@ _UNSAID = _list(
 )
 _ANSWERED = _object(entities=_ENTITIES)
 TOOLS = {
-    one.name: one
-    for one in (
+    tool.name: tool
+    for tool in (
         _tool("create_entities", "Add entities to the knowledge graph.", _ANSWERED, entities=_ENTITIES),
         _tool("create_relations", "Relate entities.", _object(relations=_RELATIONS), relations=_RELATIONS),
         _tool("add_observations", "Add facts to entities.", _object(results=_ADDED), observations=_OBSERVED),
@@ -99,32 +99,38 @@ TOOLS = {
 
 async def call(memory: MemoryRouter, name: str, given: Mapping[str, Any]) -> CallToolResult:
     """Raises InvalidInput, which names the argument by its path, and StoreError."""
-    said, graph = _read(TOOLS[name].input_schema, given, ""), memory.graph
+    arguments, graph = _read(TOOLS[name].input_schema, given, ""), memory.graph
     match name:
         case "create_entities":
-            new = await graph.create_entities(map(_entity, said["entities"]))
+            new = await graph.create_entities(map(_entity, arguments["entities"]))
             return _listed("entities", [one.to_json() for one in new])
         case "create_relations":
-            related = await graph.create_relations(map(_relation, said["relations"]))
+            related = await graph.create_relations(map(_relation, arguments["relations"]))
             return _listed("relations", [one.to_json() for one in related])
         case "add_observations":
-            asked = [(one["entityName"], one["contents"]) for one in said["observations"]]
-            added = await graph.add_observations(asked)
-            told = zip(asked, added, strict=True)
-            return _listed("results", [{"entityName": one[0], "addedObservations": [*texts]} for one, texts in told])
+            additions = [
+                (observation["entityName"], observation["contents"]) for observation in arguments["observations"]
+            ]
+            added = await graph.add_observations(additions)
+            pairs = zip(additions, added, strict=True)
+            return _listed(
+                "results", [{"entityName": entry[0], "addedObservations": [*texts]} for entry, texts in pairs]
+            )
         case "delete_entities":
-            await graph.delete_entities(said["entityNames"])
+            await graph.delete_entities(arguments["entityNames"])
             return _done("Entities")
         case "delete_observations":
-            await graph.delete_observations((one["entityName"], one["observations"]) for one in said["deletions"])
+            await graph.delete_observations(
+                (deletion["entityName"], deletion["observations"]) for deletion in arguments["deletions"]
+            )
             return _done("Observations")
         case "delete_relations":
-            await graph.delete_relations(map(_relation, said["relations"]))
+            await graph.delete_relations(map(_relation, arguments["relations"]))
             return _done("Relations")
         case "search_nodes":
-            return call_result((await graph.search_nodes(said["query"])).to_json())
+            return call_result((await graph.search_nodes(arguments["query"])).to_json())
         case "open_nodes":
-            return call_result((await graph.open_nodes(said["names"])).to_json())
+            return call_result((await graph.open_nodes(arguments["names"])).to_json())
     return call_result((await graph.read()).to_json())
 
 
@@ -140,7 +146,9 @@ async def read_in(memory: MemoryRouter, content_limit_bytes: int) -> None:
         if not entries or await memory.documents.get(_READ_IN, key) is not None:
             return
         parts = [
-            part(one.draft.key, one.draft.content, one.draft.metadata) for one in entries if isinstance(one, Imported)
+            part(entry.draft.key, entry.draft.content, entry.draft.metadata)
+            for entry in entries
+            if isinstance(entry, Imported)
         ]
         entities = [one for one in parts if isinstance(one, Entity)]
         await memory.graph.create_entities(entities)
@@ -160,12 +168,12 @@ def _entries(path: str, content_limit_bytes: int) -> list[Entry]:
     return [*jsonl.read(Path(path), content_limit_bytes=content_limit_bytes)] if Path(path).exists() else []
 
 
-def _entity(said: JsonObject) -> Entity:
-    return Entity(said["name"], said["entityType"], tuple(said["observations"]))
+def _entity(fields: JsonObject) -> Entity:
+    return Entity(fields["name"], fields["entityType"], tuple(fields["observations"]))
 
 
-def _relation(said: JsonObject) -> Relation:
-    return Relation(said["from"], said["to"], said["relationType"])
+def _relation(fields: JsonObject) -> Relation:
+    return Relation(fields["from"], fields["to"], fields["relationType"])
 
 
 def _listed(name: str, several: list[JsonObject]) -> CallToolResult:

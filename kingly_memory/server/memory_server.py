@@ -104,30 +104,32 @@ class MemoryServer(Server[None]):
         try:
             if verb is None:
                 return await graph.call(await self._memory.get(), name, arguments)
-            said = read(verb, arguments)
-            if self._shared and said.get("context_id") == "current":
+            fields = read(verb, arguments)
+            if self._shared and fields.get("context_id") == "current":
                 raise InvalidInput("context_id", NOBODYS)
-            return call_result(await answer(verb, await self._memory.get(), said))
+            return call_result(await answer(verb, await self._memory.get(), fields))
         except Exception as error:  # noqa: BLE001  # the last stop before the host, which gets a sentence
             return _failed(tool_sentence(name, error, verb, arguments.keys()))
 
     async def _list_resources(self, _: Any, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        return ListResourcesResult(resources=await self._asked("resources/list", resources.keys))
+        return ListResourcesResult(resources=await self._answered("resources/list", resources.keys))
 
     async def _list_templates(self, _: Any, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
 
     async def _read_resource(self, _: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         uri, shared = params.uri, self._shared
-        found = await self._asked("resources/read", lambda memory: resources.contents(memory, uri, shared=shared))
-        return ReadResourceResult(contents=[found])
+        content = await self._answered("resources/read", lambda memory: resources.contents(memory, uri, shared=shared))
+        return ReadResourceResult(contents=[content])
 
     async def _complete(self, _: Any, params: CompleteRequestParams) -> CompleteResult:
-        asked = params.argument
-        found = await self._asked("completion", lambda memory: resources.completed(memory, asked.name, asked.value))
-        return CompleteResult(completion=found)
+        argument = params.argument
+        completion = await self._answered(
+            "completion", lambda memory: resources.completed(memory, argument.name, argument.value)
+        )
+        return CompleteResult(completion=completion)
 
-    async def _asked(self, what: str, ask: Callable[[MemoryRouter], Awaitable[T]]) -> T:
+    async def _answered(self, what: str, ask: Callable[[MemoryRouter], Awaitable[T]]) -> T:
         """What the memory says, or a protocol error in one sentence."""
         try:
             return await ask(await self._memory.get())

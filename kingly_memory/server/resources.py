@@ -47,8 +47,8 @@ async def contents(memory: MemoryRouter, uri: str, *, shared: bool = False) -> T
     StoreError."""
     for what, address in _ADDRESSES.items():
         name = unquote(uri.removeprefix(address))
-        if uri.startswith(address) and what == "key" and (found := await memory.get(name)) is not None:
-            return TextResourceContents(uri=uri, mime_type="text/plain", text=mended(found.content))
+        if uri.startswith(address) and what == "key" and (stored := await memory.get(name)) is not None:
+            return TextResourceContents(uri=uri, mime_type="text/plain", text=mended(stored.content))
         if uri.startswith(address) and what == "context_id":
             if shared and name == "current":
                 raise InvalidInput(what, NOBODYS)
@@ -60,8 +60,8 @@ async def contents(memory: MemoryRouter, uri: str, *, shared: bool = False) -> T
 
 async def completed(memory: MemoryRouter, name: str, value: str) -> Completion:
     """What the argument of a template may become, the latest first: what begins so, then what has it within."""
-    found = [] if name not in _ADDRESSES else await _names(memory, name)
-    fitting = [one for one in found if value.casefold() in one.casefold()]
+    names = [] if name not in _ADDRESSES else await _names(memory, name)
+    fitting = [one for one in names if value.casefold() in one.casefold()]
     fitting.sort(key=lambda one: not one.casefold().startswith(value.casefold()))
     return Completion(values=fitting[:OFFERED], total=len(fitting), has_more=len(fitting) > OFFERED)
 

@@ -57,7 +57,7 @@ def chosen(text: str | None) -> tuple[str, ...]:
 
 def tool_verbs() -> dict[str, Verb]:
     """Every verb that is a tool, by the tool's name, one toolset after the other."""
-    return {str(one.tool): one for toolset in TOOLSETS for one in VERBS if one.tool and one.toolset == toolset}
+    return {str(verb.tool): verb for toolset in TOOLSETS for verb in VERBS if verb.tool and verb.toolset == toolset}
 
 
 # --- what a host is told ----------------------------------------------------------------------------------------------
@@ -88,22 +88,22 @@ def _tool(name: str, verb: Verb) -> Tool:
     return Tool(name=name, title=verb.title, description=verb.says, input_schema=schema, annotations=annotations)
 
 
-def _schema(one: Parameter) -> JsonObject:
+def _schema(parameter: Parameter) -> JsonObject:
     """What the argument may be. Other spellings are accepted and not told of: each argument would be offered twice."""
-    arg, default = one.arg, one.usual
-    told: JsonObject = {"description": arg.words}
-    if one.type == "text or texts":
-        told["anyOf"] = [_TEXT, {**_TYPES["texts"], "minItems": 1, "maxItems": int(arg.most or 1)}]
+    arg, default = parameter.arg, parameter.usual
+    schema: JsonObject = {"description": arg.words}
+    if parameter.type == "text or texts":
+        schema["anyOf"] = [_TEXT, {**_TYPES["texts"], "minItems": 1, "maxItems": int(arg.most or 1)}]
     else:
-        told |= _TYPES[one.type]
-    if one.type in ("integer", "number"):
+        schema |= _TYPES[parameter.type]
+    if parameter.type in ("integer", "number"):
         bounds = (("minimum", arg.least), ("maximum", arg.most))
-        told |= {name: limit for name, limit in bounds if limit is not None}
-    if arg.choices and one.type == "texts":
-        told["items"] = {**_TEXT, "enum": [*arg.choices]}
+        schema |= {name: limit for name, limit in bounds if limit is not None}
+    if arg.choices and parameter.type == "texts":
+        schema["items"] = {**_TEXT, "enum": [*arg.choices]}
     elif arg.choices:
-        told["enum"] = [*arg.choices]
-    return told if default in (NOT_GIVEN, None) else {**told, "default": default}
+        schema["enum"] = [*arg.choices]
+    return schema if default in (NOT_GIVEN, None) else {**schema, "default": default}
 
 
 # --- a call -----------------------------------------------------------------------------------------------------------
@@ -111,25 +111,25 @@ def _schema(one: Parameter) -> JsonObject:
 
 def argument_names(verb: Verb) -> Iterator[str]:
     """Every name under which the tool takes an argument, other spellings included."""
-    for one in verb.of("tool"):
-        yield from (one.tool_name, *one.arg.also)
+    for parameter in verb.of("tool"):
+        yield from (parameter.tool_name, *parameter.arg.also)
 
 
 def read(verb: Verb, given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call, by the names of the verb's parameters. Raises InvalidInput, which never repeats what may
     be a memory's text."""
-    said = {}
-    for one in verb.of("tool"):
-        name = next((name for name in (one.tool_name, *one.arg.also) if name in given), None)
-        if name is None and one.default is NOT_GIVEN:
-            raise InvalidInput(one.tool_name, "is missing")
-        said[one.name] = one.default if name is None else given[name]
-        if name is not None and not (given[name] is None and one.default is None):
+    values = {}
+    for parameter in verb.of("tool"):
+        name = next((name for name in (parameter.tool_name, *parameter.arg.also) if name in given), None)
+        if name is None and parameter.default is NOT_GIVEN:
+            raise InvalidInput(parameter.tool_name, "is missing")
+        values[parameter.name] = parameter.default if name is None else given[name]
+        if name is not None and not (given[name] is None and parameter.default is None):
             try:
-                said[one.name] = _READERS[one.type](one, given[name])
+                values[parameter.name] = _READERS[parameter.type](parameter, given[name])
             except _Wrong as wrong:
                 raise InvalidInput(name, str(wrong)) from None
-    return said
+    return values
 
 
 def call_result(answer: JsonObject) -> CallToolResult:
@@ -148,29 +148,29 @@ class _Wrong(Exception):
     """What is the matter with an argument."""
 
 
-def _text(one: Parameter, value: Any) -> str:
-    if one.arg.takes_anything and not isinstance(value, str):
+def _text(parameter: Parameter, value: Any) -> str:
+    if parameter.arg.takes_anything and not isinstance(value, str):
         return compact(value)
     if not isinstance(value, str):
         raise _Wrong("expected text")
-    if one.arg.is_closed and value not in one.arg.choices:
-        *others, last = map(repr, one.arg.choices)
-        raise _Wrong(f"should be {', '.join(others)} or {last}")
+    if parameter.arg.is_closed and value not in parameter.arg.choices:
+        *first, last = map(repr, parameter.arg.choices)
+        raise _Wrong(f"should be {', '.join(first)} or {last}")
     return value
 
 
-def _number(one: Parameter, value: Any) -> int | float:
+def _number(parameter: Parameter, value: Any) -> int | float:
     """Some hosts send numbers as texts."""
     if isinstance(value, bool):
         raise _Wrong("expected a number")
-    kind, what = (int, "a whole number") if one.type == "integer" else (float, "a number")
+    kind, what = (int, "a whole number") if parameter.type == "integer" else (float, "a number")
     try:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
         raise _Wrong(f"should be {what}") from None
     if not isinstance(value, str) and number != value:
         raise _Wrong(f"should be {what}")
-    least, most = one.arg.least, one.arg.most
+    least, most = parameter.arg.least, parameter.arg.most
     if least is not None and not number >= least:
         raise _Wrong(f"should be greater than or equal to {least:,}")
     if most is not None and not number <= most:
@@ -192,27 +192,27 @@ def _number_or_text(_: Parameter, value: Any) -> float | str:
 
 
 def _object(_: Parameter, value: Any) -> JsonObject:
-    found = parsed(value)
-    if not isinstance(found, dict):
+    value_read = parsed(value)
+    if not isinstance(value_read, dict):
         raise _Wrong("should be an object")
-    return found
+    return value_read
 
 
 def _texts(_: Parameter, value: Any) -> list[str]:
     """A text is one element, also where it begins like JSON; a list in a text is a list."""
-    found = parsed(value)
-    several = found if isinstance(found, list) else [value]
-    if not all(isinstance(text, str) for text in several):
+    value_read = parsed(value)
+    texts = value_read if isinstance(value_read, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
         raise _Wrong("should be a list of texts")
-    return several
+    return texts
 
 
-def _text_or_texts(one: Parameter, value: Any) -> str | list[str]:
-    found: str | list[str] = parsed(value)
-    several, most = found if isinstance(found, list) else [found], int(one.arg.most or 1)
+def _text_or_texts(parameter: Parameter, value: Any) -> str | list[str]:
+    names: str | list[str] = parsed(value)
+    several, most = names if isinstance(names, list) else [names], int(parameter.arg.most or 1)
     if not 1 <= len(several) <= most or not all(isinstance(text, str) for text in several):
         raise _Wrong(f"expected a key or id, or a list of 1 to {most} of them")
-    return found
+    return names
 
 
 def parsed(value: Any) -> Any:

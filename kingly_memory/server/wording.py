@@ -40,8 +40,10 @@ def _as_called(verb: Verb, field: str, given: Collection[str]) -> str:
     """The name that the caller used for what the library calls by that one."""
     if field in given:
         return field
-    one = next((one for one in verb.of("tool") if field in (one.name, *one.arg.also)), None)
-    return field if one is None else next((name for name in one.arg.also if name in given), one.tool_name)
+    parameter = next((one for one in verb.of("tool") if field in (one.name, *one.arg.also)), None)
+    if parameter is None:
+        return field
+    return next((name for name in parameter.arg.also if name in given), parameter.tool_name)
 
 
 def unknown_arguments(tool: str, strange: Iterable[str], known: Iterable[str]) -> str:
