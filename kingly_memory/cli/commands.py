@@ -13,9 +13,9 @@ from kingly_memory.declare import NOT_GIVEN, Arg, Parameter, Type, Verb
 class Options(SimpleNamespace):
     """What a command line says, by the names of the parameters, and its `command`."""
 
-    def but(self, **said: Any) -> Options:
+    def but(self, **changes: Any) -> Options:
         """The same, with that said instead."""
-        return Options(**{**vars(self), **said})
+        return Options(**{**vars(self), **changes})
 
 
 class Command(NamedTuple):

@@ -35,28 +35,28 @@ def completion(options: Options, _: Output) -> Answer:
     script = SCRIPTS.get(options.shell)
     if script is None:
         raise InvalidInput("shell", f"{options.shell[:40]!r} is unknown; choose {', '.join(SCRIPTS)}")
-    found = following(options.words) if options.words else script.splitlines()
-    return Answer({"completion": "\n".join(found)}, found)
+    lines = following(options.words) if options.words else script.splitlines()
+    return Answer({"completion": "\n".join(lines)}, lines)
 
 
 def following(words: Sequence[str]) -> list[str]:
     """What the last of the words may become: commands, options of the one that is named, or choices of an option."""
     *before, last = words
-    known = {one.name: one for one in commands()}
+    by_name = {one.name: one for one in commands()}
     name = ""
     for word in before:
-        if word in next_words(name, known):
+        if word in next_words(name, by_name):
             name = f"{name} {word}".lstrip()
-    command = known.get(name)
+    command = by_name.get(name)
     own = [one for one in parameters_of(command) if one.is_option] if command else []
     takes = {f"--{one.option}": one for one in (*own, *([] if command and command.is_apart else COMMON))}
-    asked = takes.get(before[-1]) if before else None
-    if asked is not None and asked.type != "flag":
-        found: Iterable[str] = asked.arg.choices
+    option = takes.get(before[-1]) if before else None
+    if option is not None and option.type != "flag":
+        candidates: Iterable[str] = option.arg.choices
     elif last.startswith("-"):
-        found = takes
+        candidates = takes
     elif command is None:
-        found = next_words(name, known)
+        candidates = next_words(name, by_name)
     else:
-        found = ()
-    return [one for one in dict.fromkeys(found) if one.startswith(last)]
+        candidates = ()
+    return [one for one in dict.fromkeys(candidates) if one.startswith(last)]

@@ -41,8 +41,8 @@ def config(options: Options, out: Output) -> Answer:
     if options.remove:
         if options.write:
             raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
-        found = snippets(options.host, Wish(("kingly-memory",)), start=start, path=path)
-        taken = remove(found, project=project_of(start), now=now)
+        wanted_files = snippets(options.host, Wish(("kingly-memory",)), start=start, path=path)
+        taken = remove(wanted_files, project=project_of(start), now=now)
         return _answered(options, taken)
     if options.everywhere:
         raise InvalidInput("everywhere", "is not written for a host, which works in one project; leave it out")
@@ -55,23 +55,23 @@ def config(options: Options, out: Output) -> Answer:
         variables=dict(_variables(options)),
         options=() if options.token_file is None else ("--token-file", _absolute(options.token_file)),
     )
-    found = snippets(options.host, wish, start=start, path=path)
-    shared = next((one.path for one in found if one.is_shared), None)
+    wanted_files = snippets(options.host, wish, start=start, path=path)
+    shared = next((one.path for one in wanted_files if one.is_shared), None)
     for field, problem in () if shared is None or options.absolute else _unfit(shared, wish, options):
         if options.write:
             raise InvalidInput(field, problem)
         out.note(problem)
     if shared is not None and not options.absolute and is_found_by_name() and wish.command != (SERVER,):
         out.note(f"only this environment has the command {SERVER}: start {options.host} from a shell that has it too")
-    if any("hooks" not in one.content for one in found):
+    if any("hooks" not in one.content for one in wanted_files):
         try:
             require("mcp", "`kingly-memory mcp`, which the host starts,")
         except ExtraMissing as missing:  # the hooks work without it, and it can be installed later
             out.note(str(missing))
     if options.write:
-        return _answered(options, write(found, host=options.host, project=project_of(start), now=now))
-    files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
-    lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
+        return _answered(options, write(wanted_files, host=options.host, project=project_of(start), now=now))
+    files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in wanted_files]
+    lines = (line for one in wanted_files for line in (f"{one.path}:", *printed(one).split("\n"), ""))
     return Answer({"host": options.host, "files": files}, lines)
 
 
@@ -100,17 +100,17 @@ def _unfit(file: Path, wish: Wish, options: Options) -> Iterator[tuple[str, str]
 def _answered(options: Options, files: Iterable[Written]) -> Answer:
     """What became of each file."""
     rows, lines = [], []
-    for one in files:
-        rows.append({name: str(value) if isinstance(value, Path) else value for name, value in one._asdict().items()})
-        if one.deleted:
-            said = f"deleted {one.path}, which held nothing else"
-        elif not one.changed:
-            said = f"{one.path} {'holds nothing of Kingly Memory' if options.remove else 'says so already'}"
+    for file in files:
+        rows.append({name: str(value) if isinstance(value, Path) else value for name, value in file._asdict().items()})
+        if file.deleted:
+            line = f"deleted {file.path}, which held nothing else"
+        elif not file.changed:
+            line = f"{file.path} {'holds nothing of Kingly Memory' if options.remove else 'says so already'}"
         elif options.remove:
-            said = f"took Kingly Memory out of {one.path}"
+            line = f"took Kingly Memory out of {file.path}"
         else:
-            said = f"{'made' if one.backup is None else 'changed'} {one.path}"
-        lines += [said, *([] if one.backup is None else [f"  as it was: {one.backup}"])]
+            line = f"{'made' if file.backup is None else 'changed'} {file.path}"
+        lines += [line, *([] if file.backup is None else [f"  as it was: {file.backup}"])]
     return Answer({"host": options.host, "files": rows}, lines)
 
 
@@ -119,8 +119,8 @@ def _variables(options: Options) -> Iterator[tuple[str, str]]:
     if options.home is not None:
         yield "KINGLY_HOME", _absolute(options.home)
     for name in ("project", "user", "agent"):
-        if (said := getattr(options, name)) is not None:
-            yield f"KINGLY_{name.upper()}", validation.required(name, said)
+        if (value := getattr(options, name)) is not None:
+            yield f"KINGLY_{name.upper()}", validation.required(name, value)
     if options.remote is not None:
         yield "KINGLY_REMOTE", ", ".join(DEFAULT_ENDPOINT if one is True else one for one in options.remote)
 

@@ -118,21 +118,21 @@ class _Story:
         self._hub.kill()
         self.tell("hub_killed", {"pid": pid, "signal": "SIGKILL"}, [f"process {pid} is gone"])
 
-    def store_one(self, memory: SyncMemoryRouter, told: JsonObject) -> None:
+    def store_one(self, memory: SyncMemoryRouter, fields: JsonObject) -> None:
         """One store with its receipt, which waits for the hub so that there is something to see."""
-        receipt = _stored(memory, told, wait=2.0)
-        lines = [f'"{told["content"]}"', *(f"   {line}" for line in receipt_lines(receipt))]
+        receipt = _stored(memory, fields, wait=2.0)
+        lines = [f'"{fields["content"]}"', *(f"   {line}" for line in receipt_lines(receipt))]
         self.tell("stored", receipt.to_json(), lines)
 
     def store_many(self, memory: SyncMemoryRouter, learnt: Sequence[JsonObject]) -> list[tuple[str, Receipt]]:
         """Store them one after the other, timed. Returns the text and the receipt of those that the hub should get."""
         meant, times = [], []
-        for told in learnt:
+        for fields in learnt:
             began = time.monotonic()
-            receipt = _stored(memory, told)
+            receipt = _stored(memory, fields)
             times.append(time.monotonic() - began)
-            if told.get("significance", 1.0) > REMOTE_ABOVE:
-                meant.append((told["content"], receipt))
+            if fields.get("significance", 1.0) > REMOTE_ABOVE:
+                meant.append((fields["content"], receipt))
         facts = {"memories": len(times), "for_the_hub": len(meant), "median_ms": round(median(times) * 1000, 2)}
         stored = f"{counted(len(times), 'memory')} stored, {duration(median(times))} each"
         self.tell("stored_many", facts, [f"{stored}; {len(meant)} are for the hub"])
@@ -141,8 +141,8 @@ class _Story:
     def search(self, memory: SyncMemoryRouter, queries: Iterable[str]) -> None:
         for query in queries:
             results = memory.search(query, limit=2)
-            found = (f"   {line}" for line in search_lines(results, datetime.now(UTC)) if line)
-            self.tell("searched", {"query": query, **results.to_json()}, [f"? {query}", *found])
+            lines = (f"   {line}" for line in search_lines(results, datetime.now(UTC)) if line)
+            self.tell("searched", {"query": query, **results.to_json()}, [f"? {query}", *lines])
 
     def sync(self, memory: SyncMemoryRouter) -> None:
         began = time.monotonic()
@@ -153,20 +153,20 @@ class _Story:
 
     def count(self, backlog: Sequence[tuple[str, Receipt]]) -> bool:
         """Ask the hub itself what it holds. True when each memory of the backlog is there once, with its last words."""
-        there = held(self._hub.url)
-        once = [there.get(receipt.id) == [content] for content, receipt in backlog]
-        copies = sum(map(len, there.values()))
-        facts = {"held": copies, "different": len(there), "backlog": len(backlog), "exactly_once": sum(once)}
+        on_hub = held(self._hub.url)
+        once = [on_hub.get(receipt.id) == [content] for content, receipt in backlog]
+        copies = sum(map(len, on_hub.values()))
+        facts = {"held": copies, "different": len(on_hub), "backlog": len(backlog), "exactly_once": sum(once)}
         lines = [
-            f"asked the hub: it holds {counted(copies, 'memory')}, {len(there)} different ones",
+            f"asked the hub: it holds {counted(copies, 'memory')}, {len(on_hub)} different ones",
             f"of the {len(backlog)} from the outage, {sum(once)} arrived exactly once",
         ]
         self.tell("counted", facts, lines)
-        return all(once) and copies == len(there)
+        return all(once) and copies == len(on_hub)
 
 
-def _stored(memory: SyncMemoryRouter, told: dict[str, Any], wait: float | None = None) -> Receipt:
-    return memory.store(**{"type": "semantic", "significance": 0.6, **told}, wait=wait)
+def _stored(memory: SyncMemoryRouter, fields: dict[str, Any], wait: float | None = None) -> Receipt:
+    return memory.store(**{"type": "semantic", "significance": 0.6, **fields}, wait=wait)
 
 
 def held(url: str) -> dict[str, list[str]]:
@@ -174,8 +174,8 @@ def held(url: str) -> dict[str, list[str]]:
     call = {"method": "search_semantic_memories", "params": {"query": "everything", "limit": 1_000, "threshold": -1}}
     reply = httpx.post(f"{url}/mcp/call", json=call, headers={"Kingly-Project": PROJECT}, trust_env=False).json()
     texts: dict[str, list[str]] = {}
-    for one in reply["memories"]:
-        wrapped = json.loads(one["content"])
+    for entry in reply["memories"]:
+        wrapped = json.loads(entry["content"])
         texts.setdefault(str(wrapped["metadata"]["id"]), []).append(str(wrapped["content"]))
     return texts
 

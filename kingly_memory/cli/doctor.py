@@ -41,23 +41,26 @@ _SYNCED = frozenset(
 
 def doctor(options: Options, out: Output) -> Answer:
     """Exit code 1 when something needs the user."""
-    found = [OK("versions", _VERSIONS), *_settings(options.home)]
-    if not any(one.level is Level.PROBLEM for one in found):
+    findings = [OK("versions", _VERSIONS), *_settings(options.home)]
+    if not any(finding.level is Level.PROBLEM for finding in findings):
         place, faults = resolved_place(options)
         if place.unread is not None:
-            found.append(PROBLEM("remotes", str(place.unread), "until then this machine alone is used"))
+            findings.append(PROBLEM("remotes", str(place.unread), "until then this machine alone is used"))
         for label, error in faults:
             about = "remote" if label is None else f"remote {label}"
             what = f"{error.problem}; nothing is sent there"
-            found.append(PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
-        found += _place(options, place, datetime.now(UTC), out)
-    problems = sum(one.level is Level.PROBLEM for one in found)
+            findings.append(PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
+        findings += _place(options, place, datetime.now(UTC), out)
+    problems = sum(finding.level is Level.PROBLEM for finding in findings)
     lines = []
-    for one in found:
-        lines += [f"{one.level:<8} {one.about}: {one.what}", *([f"         → {one.to_do}"] if one.to_do else [])]
+    for finding in findings:
+        lines += [
+            f"{finding.level:<8} {finding.about}: {finding.what}",
+            *([f"         → {finding.to_do}"] if finding.to_do else []),
+        ]
     verdict = f"{counted(problems, 'problem')} to look at" if problems else "nothing needs you"
     return Answer(
-        {"findings": [one._asdict() for one in found], "problems": problems},
+        {"findings": [finding._asdict() for finding in findings], "problems": problems},
         [*lines, "", verdict],
         1 if problems else 0,
     )
@@ -87,8 +90,8 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
             pass
         yield from _encryption(place.home)
         yield from _store(options, place, out)
-        if (found := elsewhere(options, out)) is not None:
-            yield Finding(Level.PROBLEM if found.is_all else Level.NOTE, "projects", found.what, found.to_do)
+        if (moved := elsewhere(options, out)) is not None:
+            yield Finding(Level.PROBLEM if moved.is_all else Level.NOTE, "projects", moved.what, moved.to_do)
     yield from _ways(place)
     yield from _hooks(place.home, now)
 
@@ -101,9 +104,9 @@ def _encryption(home: Path) -> Findings:
     from kingly_memory.adapters.local.encryption import readable_beside
 
     try:
-        where = keys.find(name, home)[1]
-        yield OK("encryption", f"the memories are encrypted; their key {name} is in {where}")
-        if where not in (KEY, KEY_FILE) and (other := keys.given(but=name)) is not None:
+        kept_in = keys.find(name, home)[1]
+        yield OK("encryption", f"the memories are encrypted; their key {name} is in {kept_in}")
+        if kept_in not in (KEY, KEY_FILE) and (other := keys.given(but=name)) is not None:
             yield NOTE("encryption", f"{other[1]} holds another key, which does not open these memories")
     except StoreLocked:  # which the store says
         return
@@ -119,8 +122,8 @@ def _settings(home: str | None) -> Findings:
     try:
         place = Place.resolve(home)
         Settings.from_environment(home=place.home)
-        for one in inert(place.home):
-            yield NOTE("settings", f"{one.path} is not obeyed: {one.why}", one.to_do)
+        for folder in inert(place.home):
+            yield NOTE("settings", f"{folder.path} is not obeyed: {folder.why}", folder.to_do)
     except InvalidSetting as error:
         yield PROBLEM("settings", str(error), "set it to such a value, or take it out")
 
@@ -129,10 +132,10 @@ def _meaning() -> Finding:
     """What searches of routers find memories by."""
     settings = Settings.from_environment()
     try:
-        found = parts.meaning(settings)
+        meaning = parts.meaning(settings)
     except InvalidSetting as error:
         return PROBLEM("vectors", str(error), "until then no router opens; hooks recall by words")
-    if found is not None:
+    if meaning is not None:
         if parts.light_vectors_name(settings) is None:
             what = f"routers find memories by meaning too, with {settings.embedder}; commands and hooks by words"
             return OK("vectors", f"{what}; `kingly-memory embedder status` asks it")
@@ -174,8 +177,8 @@ def _home(home: Path) -> Findings:
 def _disk(home: Path, mounts: str) -> Findings:
     """Where the home lies, if files there are not what SQLite relies on. `mounts`: a line per file system, as Linux
     lists them."""
-    known = [line.split(" ") for line in mounts.splitlines()]
-    around = [(len(where), kind) for _, where, kind, *_ in known if home.is_relative_to(where.replace("\\040", " "))]
+    mounted = [line.split(" ") for line in mounts.splitlines()]
+    around = [(len(where), kind) for _, where, kind, *_ in mounted if home.is_relative_to(where.replace("\\040", " "))]
     _, kind = max(around, default=(0, ""))
     to_do = "keep the home on a disk of this machine; take it there with `kingly-memory backup`"
     if kind.removeprefix("fuse.") in _NETWORKS:
@@ -224,9 +227,9 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
         many = counted(len(damaged), "row" if options.read_all else "memory")
         what = f"{many} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
         yield PROBLEM("damage", what, "`kingly-memory get ID` says what is left of one and what to do; check the disk")
-    said = {*damaged, *(f"memory {one}" for one in damaged)}
+    reported = {*damaged, *(f"memory {row_id}" for row_id in damaged)}
     # What sweeps have seen of the rows that nobody asked for.
-    if met := [one for one in read_over.get("damaged", ()) if one not in said]:
+    if met := [row_id for row_id in read_over.get("damaged", ()) if row_id not in reported]:
         what = f"a sweep met damaged rows: {', '.join(met[:DAMAGED_SHOWN])}"
         yield PROBLEM("read", what, "`kingly-memory doctor --read-all` says what is damaged now; check the disk")
     if whole_s := read_over.get("whole"):
@@ -242,13 +245,13 @@ def _ways(place: Place) -> Findings:
     """How memories and secrets get to the remotes, where that leaves something to be wished for."""
     from kingly_memory.home.secret_file import secret
 
-    for one in parts.reached(place):
-        own, there = one.place, one.endpoint
-        if there.credentials is not None:
-            what = f"the address of {there.origin} holds a password, which stays wherever the address is written down"
+    for reached in parts.reached(place):
+        own, address = reached.place, reached.endpoint
+        if address.credentials is not None:
+            what = f"the address of {address.origin} holds a password, which stays wherever the address is written down"
             yield NOTE("token", what, "put a token into a file of mode 0600 and name it: --token-file")
-        if there.scheme == "http" and not there.loopback:
-            what = f"memories, and the token if there is one, go to {there.origin} unencrypted"
+        if address.scheme == "http" and not address.loopback:
+            what = f"memories, and the token if there is one, go to {address.origin} unencrypted"
             yield NOTE("way", what, "use https, or a tunnel, unless the network is yours alone")
         if own.token is None and own.token_file is not None:
             try:
@@ -264,9 +267,15 @@ def _hooks(home: Path, now: datetime) -> Findings:
     lately = [one for one in hook_log.failures(now) if one.home in (None, str(home))]
     if not lately:
         yield OK("hooks", "no failure in the last day that is not over")
-    for (event, problem, where), count in Counter((one.event, one.problem, one.home) for one in lately).items():
-        last = max(one.at for one in lately if (one.event, one.problem, one.home) == (event, problem, where))
+    for (event, problem, in_home), count in Counter(
+        (failure.event, failure.problem, failure.home) for failure in lately
+    ).items():
+        last = max(
+            failure.at
+            for failure in lately
+            if (failure.event, failure.problem, failure.home) == (event, problem, in_home)
+        )
         times = "once" if count == 1 else f"{count:,} times"
-        there = " in this or another project" if where is None else ""
-        what = f"the hook {event} failed {times}{there} in the last day, last {ago(last, now)}: {problem}"
+        anywhere = " in this or another project" if in_home is None else ""
+        what = f"the hook {event} failed {times}{anywhere} in the last day, last {ago(last, now)}: {problem}"
         yield PROBLEM("hooks", what, f"mend that, or see {hook_log.path()}; this ends when the hook works")

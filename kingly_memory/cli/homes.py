@@ -37,12 +37,12 @@ def trust(options: Options, _: Output) -> Answer:
             raise InvalidInput("list", "goes alone, without a path and without --remove")
         if trusted.problem is not None:
             change_list({})  # which says what to do
-        known = [
-            {"path": one, "digest": held, "state": _state(Path(one), held)}
-            for one, held in sorted(trusted.entries.items())
-            if Path(one).exists()
+        listing = [
+            {"path": trusted_path, "digest": held, "state": _state(Path(trusted_path), held)}
+            for trusted_path, held in sorted(trusted.entries.items())
+            if Path(trusted_path).exists()
         ]
-        return Answer({"trusted": known}, _LISTED(known, options))
+        return Answer({"trusted": listing}, _LISTED(listing, options))
     home, path = _chosen(options)
     if options.remove:
         listed = [place(one) for one in (path, home) if one is not None and place(one) in trusted.entries]
@@ -50,20 +50,20 @@ def trust(options: Options, _: Output) -> Answer:
             raise InvalidInput("path", f"{path or home} is not trusted; `kingly-memory trust --list` shows what is")
         change_list({}, removed=listed)
         return Answer({"removed": listed}, [f"{one} is not trusted any more" for one in listed])
-    told: JsonObject = {}
+    answer: JsonObject = {}
     lines = []
     if path is not None:
         content = read(path)
         settings = {name: one.value for name, one in settings_in(path, content).items()}
         change_list({place(path): digest(content)})
-        told |= {"trusted": place(path), "digest": digest(content), "settings": settings}
+        answer |= {"trusted": place(path), "digest": digest(content), "settings": settings}
         rows = table([(name, str(value)) for name, value in settings.items()])
         lines += [f"trusted {path}, until its contents change; it says", *rows]
     if home is not None:
         trust_home(Place.resolve(home=home, remote=False), Settings())
-        told["home"] = str(home)
+        answer["home"] = str(home)
         lines.append(f"trusted the memories in {home}; hooks recall them from now on")
-    return Answer(told, lines)
+    return Answer(answer, lines)
 
 
 def _chosen(options: Options) -> tuple[Path | None, Path | None]:
@@ -102,44 +102,45 @@ def backup_create_lines(made: Backup, _: Options) -> list[str]:
 
 
 def check(options: Options, out: Output) -> Answer:
-    found = backup.check(Path(options.file))
-    return Answer(found.to_json(), [f"{found.file} is whole: {_held(found)}"])
+    checked = backup.check(Path(options.file))
+    return Answer(checked.to_json(), [f"{checked.file} is whole: {_held(checked)}"])
 
 
 def restore(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     wait_s = Settings.from_environment(home=place.home).pace.lock_wait_s
-    found = backup.restore(
+    restored = backup.restore(
         place.home, Path(options.file), replace=options.replace, lock_wait_s=wait_s, force=options.force
     )
-    aside = f"; what was there lies in {found.put_aside}" if found.put_aside else ""
-    lines = [f"{place.home} holds {_held(found)}{aside}"]
-    if found.put_aside:
+    aside = f"; what was there lies in {restored.put_aside}" if restored.put_aside else ""
+    lines = [f"{place.home} holds {_held(restored)}{aside}"]
+    if restored.put_aside:
         lines.append("  what was forgotten there, and not purged, is as the backup has it")
-        key_name, before = (sqlite.key_name_of(one) for one in (Folder(place.home).store, Path(found.put_aside)))
+        key_name, before = (sqlite.key_name_of(one) for one in (Folder(place.home).store, Path(restored.put_aside)))
         if key_name != before:
             was = "it was not encrypted" if before is None else f"it was {before}"
             lines.append(f"  its key is the backup's now, {key_name}; {was}")
-    if again := _purge_again(found, place, out):
+    if again := _purge_again(restored, place, out):
         lines.append(f"  purged again, as it was there: {counted(again, 'memory')}")
-    return Answer({"home": str(place.home), **found.to_json()}, lines)
+    return Answer({"home": str(place.home), **restored.to_json()}, lines)
 
 
-def _purge_again(found: Backup, place: Place, out: Output) -> int:
+def _purge_again(restored: Backup, place: Place, out: Output) -> int:
     """Purge from the backup what was purged from the store that it has replaced. Says how many memories those were."""
     count = 0
-    for space in dict.fromkeys(space for _, space in found.purged):
+    for space in dict.fromkeys(space for _, space in restored.purged):
         project, user = project_and_user(space)
         with routing(replace(place, project=project, user=user), out) as router:
-            for memory_id in (one for one, its_space in found.purged if its_space == space):
+            for memory_id in (one for one, its_space in restored.purged if its_space == space):
                 with suppress(InvalidInput):  # the backup does not have it
                     count += len(router.purge(memory_id, force=True).ids)
     return count
 
 
-def _held(one: Backup) -> str:
-    damaged = f"; {counted(one.damaged, 'record is', 'records are')} damaged" if one.damaged else ""
-    return f"{counted(one.memories, 'memory')} of {counted(one.projects, 'project')}, {one.size_bytes:,} bytes{damaged}"
+def _held(saved: Backup) -> str:
+    damaged = f"; {counted(saved.damaged, 'record is', 'records are')} damaged" if saved.damaged else ""
+    memories, projects = counted(saved.memories, "memory"), counted(saved.projects, "project")
+    return f"{memories} of {projects}, {saved.size_bytes:,} bytes{damaged}"
 
 
 def encrypt(options: Options, out: Output) -> Answer:

@@ -79,8 +79,10 @@ def _source(path: Path, options: Options, place: Place) -> FoundFile:
     limit = Settings.from_environment(home=place.home).content_limit_bytes
     if options.format in (None, FileFormat.HOME) and local_home.is_home(path):
         rows = local_home.rows(path)
-        told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
-        return FoundFile(FileFormat.HOME, told)
+        entries = old_home.entries(
+            path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit
+        )
+        return FoundFile(FileFormat.HOME, entries)
     if options.path == "-" and options.format is None and detect.beginning(path) not in (*detect.OF_JSON, b""):
         return FoundFile(FileFormat.TEXT, detect.text(path, content_limit_bytes=limit))
     return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
@@ -167,11 +169,11 @@ class ImportTally:
             yield f"{step['what']:9} {step['key']}"
         took = duration(time.monotonic() - self.began)
         taken = self.taken
-        told = [f"{taken.stored:,} new, {taken.revised:,} revised, {taken.unchanged:,} as before"]
+        counts = [f"{taken.stored:,} new, {taken.revised:,} revised, {taken.unchanged:,} as before"]
         rest = ((taken.moved, "moved"), (taken.forgotten, "forgotten"))
-        told += [f"{number:,} {what}" for number, what in rest if number]
+        counts += [f"{number:,} {what}" for number, what in rest if number]
         would = "; nothing was written" if self.dry_run else ""
-        yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {', '.join(told)}{would}"
+        yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {', '.join(counts)}{would}"
         for why, names in self.passed_over.items():
             yield f"{counted(len(names), 'file')} passed over, {why}: {shortened(', '.join(names), _NAMES_WIDTH)}"
         if self.unknown:
@@ -184,8 +186,8 @@ class ImportTally:
             many = counted(taken.stays_away, "memory was", "memories were")
             yield f"{many} forgotten or purged here before, and not brought back; `list --forgotten` shows which"
         beside = ((taken.links, "link"), (taken.documents, "document"), (taken.items, "item"))
-        if others := ", ".join(counted(number, what) for number, what in beside if number):
-            yield others
+        if also := ", ".join(counted(number, what) for number, what in beside if number):
+            yield also
         if taken.topics:
             yield f"{counted(taken.topics, 'topic')} in focus"
         if taken.left_out:
@@ -206,13 +208,13 @@ class _Import:
 
     def run(self, path: Path, *, again: bool = False) -> int:
         """Import what stands there. `again`: say nothing where nothing has changed."""
-        out, found = self._out, _source(path, self._options, self._place)
-        self._tally = tally = ImportTally(found.format, self._options.dry_run, unknown=found.unknown)
+        out, found_file = self._out, _source(path, self._options, self._place)
+        self._tally = tally = ImportTally(found_file.format, self._options.dry_run, unknown=found_file.unknown)
         try:
-            if found.format is FileFormat.NOTES:
-                self._sync(found, path)
+            if found_file.format is FileFormat.NOTES:
+                self._sync(found_file, path)
             else:
-                self._take(found, path)
+                self._take(found_file, path)
         except KeyboardInterrupt:
             out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
             raise
@@ -232,9 +234,9 @@ class _Import:
             out.note(more if out.as_json else f"{more}; repeat the command with --json to see all")
         return 1 if tally.problems else 0
 
-    def _sync(self, found: FoundFile, path: Path) -> None:
+    def _sync(self, found_file: FoundFile, path: Path) -> None:
         """Have the memories of a folder's notes say what the folder says."""
-        read, root, tally = list(found.entries), Path(os.path.realpath(path)), self._tally
+        read, root, tally = list(found_file.entries), Path(os.path.realpath(path)), self._tally
         tally.problems += [one for one in read if isinstance(one, Problem)]
         noted = [one for one in read if isinstance(one, ImportedNote)]
         passed = [one for one in read if isinstance(one, notes.PassedOver)]
@@ -247,22 +249,22 @@ class _Import:
             tally.problems.append(Problem(path, "", f"holds no note any more; {stay} stay, `forget` forgets them"))
         tally.taken = tally.taken.and_more(Taken(unchanged=plan.unchanged, stays_away=plan.stay_away))
         if tally.dry_run:
-            steps = [one for one in plan.steps if isinstance(one, NoteStep) and one.fate != "unchanged"]
-            tally.steps = [{"what": _PLANNED[one.fate], "key": one.key} for one in steps]
-            tally.taken = tally.taken.and_more(Taken(**Counter(one.fate for one in steps)))
+            steps = [step for step in plan.steps if isinstance(step, NoteStep) and step.fate != "unchanged"]
+            tally.steps = [{"what": _PLANNED[step.fate], "key": step.key} for step in steps]
+            tally.taken = tally.taken.and_more(Taken(**Counter(step.fate for step in steps)))
             return
         for batch in batches(plan.steps, BATCH):
             with _uninterrupted():
                 tally.taken = tally.taken.and_more(self._router.remember_notes(batch))
             self._out.progress(counted(tally.done, "memory"))
 
-    def _take(self, found: FoundFile, path: Path) -> None:
+    def _take(self, found_file: FoundFile, path: Path) -> None:
         tally = self._tally
-        for batch in batches(found.entries, BATCH):
+        for batch in batches(found_file.entries, BATCH):
             tally.problems.extend(one for one in batch if isinstance(one, Problem))
-            for one in batch:
-                if isinstance(one, Imported | Beside) and one.user is not None and self._place.user is None:
-                    tally.users[one.user] = None
+            for entry in batch:
+                if isinstance(entry, Imported | Beside) and entry.user is not None and self._place.user is None:
+                    tally.users[entry.user] = None
             # A dry run takes each batch back, so nothing that lies beside memories of another one can be tried.
             kinds = Imported if tally.dry_run else Imported | Beside
             self._remember([one for one in batch if isinstance(one, kinds)], path)
@@ -280,5 +282,5 @@ class _Import:
             if len(alone) <= 1:
                 self._tally.problems.append(Problem(path, "", str(error)))
                 return
-            for one in alone:
-                self._remember(one, path)
+            for entry in alone:
+                self._remember(entry, path)

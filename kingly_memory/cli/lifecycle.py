@@ -38,26 +38,26 @@ def sweep(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     with routing(place, out, reads=options.dry_run) as router:
         report = router.sweep(options.policies, options.dry_run)
-    told = report.to_json()
+    data = report.to_json()
     with reading(place, out) as reader:  # looking at them is no use of them
-        names = reader.named([action["memory_id"] for action in told["actions"][:ACTIONS_SHOWN]])
-    return Answer(told, sweep_lines(report, names, command(options, "sweep --undo")))
+        names = reader.named([action["memory_id"] for action in data["actions"][:ACTIONS_SHOWN]])
+    return Answer(data, sweep_lines(report, names, command(options, "sweep --undo")))
 
 
 def purge(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
-    said = arguments(options.command.verb, options, place)
+    fields = arguments(options.command.verb, options, place)
     chosen = ("key_or_id", "tags", "context_id", "by_agent", "whole_project")
-    if options.user is not None and not any(said[name] for name in chosen):
+    if options.user is not None and not any(fields[name] for name in chosen):
         if options.everywhere:
             each = "what is kept for every project, and --user alone purges what is in each; leave it out"
             raise InvalidInput("everywhere", f"is {each}, or add --whole-project for that alone")
         if options.project is None:
-            said["user"] = options.user  # and nothing else is said: all that is theirs
+            fields["user"] = options.user  # and nothing else is said: all that is theirs
         else:
-            said["whole_project"] = True
+            fields["whole_project"] = True
     with routing(place, out) as router:
-        return _purged(options, out, lambda dry_run: router.purge(**{**said, "dry_run": dry_run}))
+        return _purged(options, out, lambda dry_run: router.purge(**{**fields, "dry_run": dry_run}))
 
 
 def projects_remove(options: Options, out: Output) -> Answer:
@@ -110,17 +110,17 @@ projects_merge_lines = projects_rename_lines
 
 
 def _what_goes(planned: Purged, options: Options) -> str:
-    told = _held(len(planned.ids), planned.documents)
+    held = _held(len(planned.ids), planned.documents)
     if options.user is not None or not planned.users:
-        return told
+        return held
     many = len(planned.users) - USERS_SHOWN
     more = f" and {counted(many, 'more user', 'more users')}" if many > 0 else ""
-    return f"{told}, those of {', '.join(planned.users[:USERS_SHOWN])}{more} among them"
+    return f"{held}, those of {', '.join(planned.users[:USERS_SHOWN])}{more} among them"
 
 
 def _held(memories: int, beside: int) -> str:
-    told = counted(memories, "memory")
-    return f"{told} and {documents(beside)}" if beside else told
+    held = counted(memories, "memory")
+    return f"{held} and {documents(beside)}" if beside else held
 
 
 def documents(count: int) -> str:
@@ -154,8 +154,8 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> 
 
     would = "would be " if report.dry_run else ""
     moved = f", {report.promoted:,} {would}moved up, {report.demoted:,} {would}moved down"
-    told = f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased"
-    yield f"{told}{moved if report.promoted or report.demoted else ''}  ({', '.join(report.policies)})"
+    ended = f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased"
+    yield f"{ended}{moved if report.promoted or report.demoted else ''}  ({', '.join(report.policies)})"
     if report.summarised:
         yield f"  {report.summarised:,} of them behind {counted(report.summaries, 'summary', 'summaries')}"
     yield from _remarks(report, would)
@@ -186,7 +186,7 @@ def _remarks(report: SweepReport, would: str) -> Iterator[str]:
         "was touched meanwhile and is left as it is",
         "were touched meanwhile and are left as they are",
     )
-    for count, one, many in (
+    for count, singular, plural in (
         (report.waiting, "stays until the remote has acknowledged it", "stay until the remote has acknowledged them"),
         (report.spared, "stays as the last of its category", "stay, each the last of its category"),
         (report.skipped, touched, touched_too),
@@ -197,7 +197,7 @@ def _remarks(report: SweepReport, would: str) -> Iterator[str]:
         ),
     ):
         if count:
-            yield f"  {counted(count, 'memory')} {one if count == 1 else many}"
+            yield f"  {counted(count, 'memory')} {singular if count == 1 else plural}"
     if report.revisions:
         yield f"  {counted(report.revisions, 'earlier revision')} {would}let go"
 
@@ -216,20 +216,23 @@ def weak(options: Options, out: Output) -> Answer:
     limit = validation.count("limit", options.limit, most=1_000)
     place = place_of(options, out)
     with routing(place, out, reads=True) as router:
-        found = router.weak(options.agent)
-    lists = {"forgettable": found.forgettable, "weak": found.recoverable, "protected": found.protected}
+        faded = router.weak(options.agent)
+    lists = {"forgettable": faded.forgettable, "weak": faded.recoverable, "protected": faded.protected}
     shown = [(state, one) for state, several in lists.items() for one in several[:limit]]
     with reading(place, out) as reader:
-        names = reader.named([one.memory_id for _, one in shown])
-    rows = [(state, f"{one.strength:.2f}", *_labels(names.get(one.memory_id), one.memory_id)) for state, one in shown]
+        names = reader.named([memory.memory_id for _, memory in shown])
+    rows = [
+        (state, f"{memory.strength:.2f}", *_labels(names.get(memory.memory_id), memory.memory_id))
+        for state, memory in shown
+    ]
     lines = table(rows, ("STATE", "STRENGTH", "MEMORY", "TEXT")) if rows else ["no memory has faded"]
     if hidden := sum(map(len, lists.values())) - len(rows):
         lines.append(f"{hidden:,} more; --limit shows them")
-    if found.forgettable:
+    if faded.forgettable:
         lines.append(f"archive the forgettable: {command(options, 'sweep --policy strength')}")
-    if found.forgettable or found.recoverable:
+    if faded.forgettable or faded.recoverable:
         lines.append(f"hold one: {command(options, 'reinforce', 'KEY_OR_ID')}")
-    return Answer(found.to_json(), lines)
+    return Answer(faded.to_json(), lines)
 
 
 def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
@@ -240,10 +243,10 @@ def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
         if why is None:
             lines.append("    it came with an import")
             continue
-        told, when = why.to_json(), ago(datetime.fromtimestamp(why.at, UTC), now)
-        strength = told["figures"].get("strength")
+        fields, when = why.to_json(), ago(datetime.fromtimestamp(why.at, UTC), now)
+        strength = fields["figures"].get("strength")
         at = "" if strength is None else f" ({_strength(strength)})"
-        lines.append(shortened(f"    {when}, {told['policy']}: {one_line(told['reason'])}{at}", width()))
+        lines.append(shortened(f"    {when}, {fields['policy']}: {one_line(fields['reason'])}{at}", width()))
         if why.summary is not None:
             lines.append(f"    behind {why.summary}")
     if page.next_before is not None:
@@ -251,23 +254,23 @@ def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
     return lines or ["the archive is empty"]
 
 
-def stats_lines(found: JsonObject, _: Options) -> list[str]:
-    tiers = " · ".join(f"{count:,} {tier}" for tier, count in found["tier_counts"].items())
-    strengths = " · ".join(f"{count:,} {state}" for state, count in found["strength"].items())
-    ups, downs, searches = found["promotions_last_hour"], found["demotions_last_hour"], found["searches"]
+def stats_lines(stats: JsonObject, _: Options) -> list[str]:
+    tiers = " · ".join(f"{count:,} {tier}" for tier, count in stats["tier_counts"].items())
+    strengths = " · ".join(f"{count:,} {state}" for state, count in stats["strength"].items())
+    ups, downs, searches = stats["promotions_last_hour"], stats["demotions_last_hour"], stats["searches"]
     return facts(
         [
             ("tiers", f"{tiers} (how near at hand: what is used is fast, what rests long is glacial)"),
             ("strength", strengths),
-            ("archive", counted(found["archived"], "memory")),
+            ("archive", counted(stats["archived"], "memory")),
             ("moves", f"{ups:,} up and {downs:,} down in the last hour"),
             (
                 "searches",
-                f"{found['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet",
+                f"{stats['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet",
             ),
             (
                 "surprise",
-                f"{found['avg_surprise_score']:.2f} on average: how much more useful memories were than predicted",
+                f"{stats['avg_surprise_score']:.2f} on average: how much more useful memories were than predicted",
             ),
         ]
     )

@@ -64,18 +64,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(command: Command, options: Options, out: Output) -> int:
-    for one in parameters_of(command):
-        if one.arg.metavar in NAMES_A_MEMORY:
-            setattr(options, one.dest, whole_ids(getattr(options, one.dest), options, out))
+    for parameter in parameters_of(command):
+        if parameter.arg.metavar in NAMES_A_MEMORY:
+            setattr(options, parameter.dest, whole_ids(getattr(options, parameter.dest), options, out))
     if command.target is not None:
         module, _, name = command.target.partition(":")
         own = getattr(import_module(f"kingly_memory.cli.{module}"), name)
     else:
         own = _of_the_family(command, "")
     if command.name in NAMES_ELSEWHERE:
-        found = elsewhere(options, out)
-        if found is not None and (found.is_all or command.name == "status"):
-            out.note(f"{found.what}; {found.to_do}")
+        moved = elsewhere(options, out)
+        if moved is not None and (moved.is_all or command.name == "status"):
+            out.note(f"{moved.what}; {moved.to_do}")
     done = _answered(command, options, out) if own is None else own(options, out)
     if isinstance(done, Answer):
         out.show(done.data, done.lines)
@@ -87,18 +87,18 @@ def _answered(command: Command, options: Options, out: Output) -> Answer:
     """What every verb does that has no function of its own here: call it, and show what it answers."""
     place = place_of(options, out, needs_record=command.name.partition(" ")[0] in OF_REMOTES)
     verb = cast("Verb", command.verb)
-    said = arguments(verb, options, place)
+    fields = arguments(verb, options, place)
     is_here = command.name in READ_HERE
-    with reading(place, out) if is_here else routing(place, out, reads=verb.only_reads(said)) as memory:
-        result = verb.found(verb.call(memory, said), said)
+    with reading(place, out) if is_here else routing(place, out, reads=verb.only_reads(fields)) as memory:
+        result = verb.found(verb.call(memory, fields), fields)
     data, lines = _as_json(command, result), _of_the_family(command, "_lines")
     if lines is None:
         from kingly_memory.cli.printing import PRINTED
 
         lines = PRINTED.get(command.name)
     if lines is not None:
-        told = lines(result, options)
-        return Answer(data, [told] if isinstance(told, str) else told)
+        printed = lines(result, options)
+        return Answer(data, [printed] if isinstance(printed, str) else printed)
     if hasattr(result, "message"):
         return Answer(data, [result.message])
     return Answer(data, facts((name, str(value)) for name, value in data.items()))
@@ -115,11 +115,11 @@ def _as_json(command: Command, result: Any) -> JsonObject:
     if isinstance(result, dict):
         return result
     if hasattr(result, "to_json"):
-        told: JsonObject = result.to_json()
-        return told
+        data: JsonObject = result.to_json()
+        return data
     name = NAMED.get(command.name) or cast("Verb", command.verb).name
     if isinstance(result, list | tuple):
-        return {name: [one.to_json() if hasattr(one, "to_json") else one for one in result]}
+        return {name: [item.to_json() if hasattr(item, "to_json") else item for item in result]}
     return {name: result}
 
 
@@ -127,14 +127,14 @@ def _as_json(command: Command, result: Any) -> JsonObject:
 
 
 def _failed(error: Exception, command: Command | None, out: Output) -> int:
-    told = sentence(error, command)
-    facts: JsonObject = {"type": type(error).__name__, "message": told}
+    message = sentence(error, command)
+    facts: JsonObject = {"type": type(error).__name__, "message": message}
     if (field := getattr(error, "field", None)) is not None:
         facts["field"] = field
     if (receipt := getattr(error, "receipt", None)) is not None:
         facts["receipt"] = receipt.to_json()
     try:
-        out.note(told)
+        out.note(message)
         if out.as_json:
             out.data({"error": facts})
         out.flush()
@@ -150,8 +150,8 @@ def sentence(error: Exception, command: Command | None = None) -> str:
         return f"{error.problem}; `{PROGRAM} {listing}` shows what is there"
     if isinstance(error, InvalidInput) and command is not None:
         named = {"top_k": "limit", "ground_truth": "source"}
-        for one in (*COMMON, *parameters_of(command)):
-            named[one.dest] = one.option if one.is_option else one.arg.option or one.name
+        for parameter in (*COMMON, *parameters_of(command)):
+            named[parameter.dest] = parameter.option if parameter.is_option else parameter.arg.option or parameter.name
         return f"{named.get(error.field, error.field)}: {error.problem}"
     if isinstance(error, KinglyMemoryError):
         return str(error)

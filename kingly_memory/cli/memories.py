@@ -68,33 +68,33 @@ class InArchive(InvalidInput):
     """What has that key or id has ended or lies in the archive."""
 
     def __init__(self, name: str) -> None:
-        told = f"{name[:200]!r} has ended or is in the archive; `get --explain` shows it, `restore` brings it back"
-        super().__init__("key_or_id", told)
+        problem = f"{name[:200]!r} has ended or is in the archive; `get --explain` shows it, `restore` brings it back"
+        super().__init__("key_or_id", problem)
 
 
-def named(found: T | None, options: Options) -> T:
+def named(result: T | None, options: Options) -> T:
     """What the command names. Raises NothingUnder where nothing has that name."""
-    if found is None:
+    if result is None:
         raise NothingUnder(options.key_or_id)
-    return found
+    return result
 
 
 def store(options: Options, out: Output) -> Answer:
     from kingly_memory.app.parts import secured
 
     place = secured(place_of(options, out))  # before it is read for the first time
-    said = arguments(options.command.verb, options, place)
-    said["origin"] = options.origin or author(place)
+    fields = arguments(options.command.verb, options, place)
+    fields["origin"] = options.origin or author(place)
     if options.wait is None and place.has_remote and not options.require_remote:
-        said["wait"] = REMOTE_WAIT_S
+        fields["wait"] = REMOTE_WAIT_S
     before = None
     if (key := validation.label("key", options.key)) is not None:
         with reading(place, out) as reader:
             before = reader.find(key)
-    asks_a_router = place.has_remote or said["require_remote"] or said["wait"] is not None or said["context_id"]
-    said = {name: one for name, one in said.items() if one is not None and one is not False}
+    asks_a_router = place.has_remote or fields["require_remote"] or fields["wait"] is not None or fields["context_id"]
+    fields = {name: value for name, value in fields.items() if value is not None and value is not False}
     with routing(place, out) if asks_a_router else reading(place, out) as router:
-        receipt: Receipt = options.command.verb.call(router, said)
+        receipt: Receipt = options.command.verb.call(router, fields)
         is_pending = receipt.delivery is DeliveryState.PENDING
         refusing = _links_that(router.status(), is_about_a_token) if is_pending else []
         lines = receipt_lines(receipt)
@@ -102,9 +102,9 @@ def store(options: Options, out: Output) -> Answer:
             lines.append(f"  it was forgotten and is back; undo: {command(options, 'forget', receipt.id)}")
         if place.remote_use is RemoteUse.ONCE and receipt.delivery is not DeliveryState.LOCAL_ONLY:
             lines += [
-                f"  later memories do not go to {one.endpoint}; `{adding(one.endpoint)}` sends them there too"
-                for one in router.remotes()
-                if one.in_use and one.since is None
+                f"  later memories do not go to {remote.endpoint}; `{adding(remote.endpoint)}` sends them there too"
+                for remote in router.remotes()
+                if remote.in_use and remote.since is None
             ]
     if refusing:
         doctor = command(options, "doctor")
@@ -131,16 +131,16 @@ def get(options: Options, out: Output) -> Answer:
         remote_id = reader.remote_ids([memory.id]).get(memory.id)
         if not options.explain and options.revision is None:
             reader.note_used([memory.id])
-    told = {**memory.to_json(), "ends_at": moment_text(memory.ends_at)}
+    fields = {**memory.to_json(), "ends_at": moment_text(memory.ends_at)}
     if memory.sightings > 1:
-        told["sightings"] = memory.sightings
+        fields["sightings"] = memory.sightings
     if not options.explain:
-        return Answer({**told, "remote_id": remote_id}, _details(memory, remote_id))
+        return Answer({**fields, "remote_id": remote_id}, _details(memory, remote_id))
     with routing(place, out, reads=True) as router:
         explained = router.explain(memory.id)
     if explained is None:
         raise NothingUnder(memory.id)
-    return Answer({**told, "explained": explained}, [*_details(memory), "", *explanation(explained)])
+    return Answer({**fields, "explained": explained}, [*_details(memory), "", *explanation(explained)])
 
 
 def list_lines(page: Page, options: Options) -> list[str]:
@@ -180,54 +180,54 @@ def restore(options: Options, out: Output) -> Answer:
     with routing(place, out) as router:
         memory = named(router.restore(name, options.revision), options)
     if options.revision is not None and is_there and row is not None and row.memory.revision == memory.revision:
-        said = "nothing was restored, it says that already"
+        outcome = "nothing was restored, it says that already"
     elif options.revision is not None:
-        said = f"restored as revision {memory.revision}"
+        outcome = f"restored as revision {memory.revision}"
     else:
-        said = "there already, neither forgotten nor archived" if is_there else "restored"
-    return Answer(memory.to_json(), [f"{said}: {summary(memory)}"])
+        outcome = "there already, neither forgotten nor archived" if is_there else "restored"
+    return Answer(memory.to_json(), [f"{outcome}: {summary(memory)}"])
 
 
 def update(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
-    said = arguments(options.command.verb, options, place)
+    fields = arguments(options.command.verb, options, place)
     with reading(place, out) as reader:
         before = reader.find(options.key_or_id)
     with routing(place, out) as router:
-        receipt: Receipt = named(options.command.verb.call(router, said), options)
+        receipt: Receipt = named(options.command.verb.call(router, fields), options)
     is_same = before is not None and before.memory.revision == receipt.revision and options.ttl is None
     return Answer(receipt.to_json(), ["nothing was changed"] if is_same else receipt_lines(receipt))
 
 
-def history_lines(found: Sequence[Memory], options: Options) -> list[str]:
+def history_lines(revisions: Sequence[Memory], options: Options) -> list[str]:
     """A revision a line; of one that has the text of the one before it, what else changed."""
-    before = {newer.revision: older for newer, older in pairwise(found) if older.content == newer.content}
+    before = {newer.revision: older for newer, older in pairwise(revisions) if older.content == newer.content}
 
-    def row(one: Memory) -> Sequence[object]:
-        changed = _beside_the_text(before[one.revision], one) if one.revision in before else None
-        said = summary(one, width()) if changed is None else changed
-        return one.revision, one.updated_at, one.scope.agent or str(one.origin), said
+    def row(memory: Memory) -> Sequence[object]:
+        changed = _beside_the_text(before[memory.revision], memory) if memory.revision in before else None
+        text = summary(memory, width()) if changed is None else changed
+        return memory.revision, memory.updated_at, memory.scope.agent or str(memory.origin), text
 
-    return Table((), row)(found, options)
+    return Table((), row)(revisions, options)
 
 
 def diff(options: Options, out: Output) -> Answer:
     with reading(place_of(options, out), out) as reader:
-        found = reader.diff(options.key_or_id, options.a, options.b)
+        difference = reader.diff(options.key_or_id, options.a, options.b)
         history = {one.revision: one for one in reader.history(options.key_or_id)}
-    found = named(found, options)
-    if found or len(history) == 1:
-        return Answer({"diff": found}, found.splitlines() or ["there is only one revision"])
+    difference = named(difference, options)
+    if difference or len(history) == 1:
+        return Answer({"diff": difference}, difference.splitlines() or ["there is only one revision"])
     newest, before, *_ = history
     a, b = (before if options.a is None else options.a), (newest if options.b is None else options.b)
-    return Answer({"diff": found}, [_beside_the_text(history[a], history[b])])
+    return Answer({"diff": difference}, [_beside_the_text(history[a], history[b])])
 
 
 def _beside_the_text(old: Memory, new: Memory) -> str:
     """What differs between two revisions that have the same text."""
-    others = ("tags", "title", "type", "significance", "confidence", "metadata")
-    told = ", ".join(name for name in others if getattr(old, name) != getattr(new, name))
-    return f"the same text; changed: {told}" if told else "the same text"
+    compared = ("tags", "title", "type", "significance", "confidence", "metadata")
+    changed = ", ".join(name for name in compared if getattr(old, name) != getattr(new, name))
+    return f"the same text; changed: {changed}" if changed else "the same text"
 
 
 def tag(options: Options, out: Output) -> Answer:
@@ -303,7 +303,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     waiting = [label for label, at in receipt.remotes.items() if at["delivery"] == DeliveryState.PENDING]
     later = f"{' and '.join(waiting) or 'the remote'} {'get' if len(waiting) > 1 else 'gets'}"
     here = " and on ".join(["on this machine", *(names if receipt.remotes else ())])
-    there = {
+    places = {
         DeliveryState.DELIVERED: " and on ".join(["on this machine", *names]),
         DeliveryState.PENDING: f"{here}; {later} it later ({receipt.reason})",
         DeliveryState.LEASED: "on this machine; on its way to the remote",
@@ -315,7 +315,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     if receipt.sightings > 1:
         stored = f"known already, stored {receipt.sightings} times by now:"
     seems = [f"  seems to hold {counted(receipt.secrets, 'secret')}: {_TAKEN_OUT}"] if receipt.secrets else []
-    return [f"{stored} {name}", f"  {there[receipt.delivery]}", *ends, *seems]
+    return [f"{stored} {name}", f"  {places[receipt.delivery]}", *ends, *seems]
 
 
 def summary(memory: Memory, most: int = 48) -> str:
@@ -325,7 +325,7 @@ def summary(memory: Memory, most: int = 48) -> str:
 
 def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
     now = datetime.now(UTC)
-    said = {
+    details = {
         "key": memory.key,
         "id": memory.id,
         "remote id": remote_id,
@@ -343,45 +343,45 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
         "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
         "metadata": json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else None,
     }
-    yield from facts([(name, value) for name, value in said.items() if value])
+    yield from facts([(name, value) for name, value in details.items() if value])
     yield ""
     yield harmless(memory.content)
 
 
-def explanation(told: JsonObject) -> list[str]:
+def explanation(explained: JsonObject) -> list[str]:
     """What becomes of a memory and why, a fact a line: below `get --explain`."""
-    tier, uses, archived = told["tier"], told["uses"], told["archived"]
+    tier, uses, archived = explained["tier"], explained["uses"], explained["archived"]
     used = (
         f", the last {when(datetime.fromisoformat(uses['last_used']))}"
         if uses["accesses"] and uses["last_used"]
         else ""
     )
     rows = {
-        "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
-        "strength": strength_line(told["strength"]),
+        "standing": f"{explained['standing']}{', protected from sweeps' if explained['protected'] else ''}",
+        "strength": strength_line(explained["strength"]),
         "uses": f"{uses['accesses']:,}{used}",
         "stored": f"{uses['sightings']:,} times" if uses["sightings"] > 1 else None,
-        "ends": None if archived else end_line(told["ends_at"], told["lifetime_s"]),
+        "ends": None if archived else end_line(explained["ends_at"], explained["lifetime_s"]),
         "tier": f"{tier['name']} (how near at hand: fast, medium, slow or glacial); "
         f"importance {tier['importance']:.2f}, surprise {tier['surprise']:.2f} (how much more useful than predicted), "
         f"{counted(tier['successes'], 'success', 'successes')}",
         "archived": None if archived is None else f"by {archived['policy']}: {archived['reason']}",
     }
     remotes = []
-    for one in told["remotes"]:
-        called = f", which calls it {one['remote_id']}" if one["remote_id"] else ""
-        remotes.append(("remote", f"{one['delivery'].replace('_', ' ')}, {one['endpoint']}{called}"))
+    for remote in explained["remotes"]:
+        called = f", which calls it {remote['remote_id']}" if remote["remote_id"] else ""
+        remotes.append(("remote", f"{remote['delivery'].replace('_', ' ')}, {remote['endpoint']}{called}"))
     return facts([*((name, text) for name, text in rows.items() if text is not None), *remotes])
 
 
-def strength_line(told: JsonObject) -> str:
-    uses = f"{counted(int(told['accesses']), 'use')}, {counted(told['reinforcements'], 'reinforcement')}"
-    return f"{told['strength']:.2f} ({told['state']}; {uses}; idle {told['idle_days']:,.0f} days)"
+def strength_line(strength: JsonObject) -> str:
+    uses = f"{counted(int(strength['accesses']), 'use')}, {counted(strength['reinforcements'], 'reinforcement')}"
+    return f"{strength['strength']:.2f} ({strength['state']}; {uses}; idle {strength['idle_days']:,.0f} days)"
 
 
 def end_line(ends_at: str | None, lifetime_s: float | None) -> str:
     """When a memory ends."""
     if ends_at is None:
         return "never"
-    told = when(datetime.fromisoformat(ends_at))
-    return told if lifetime_s is None else f"{told} ({duration(lifetime_s)} after its last use)"
+    ending = when(datetime.fromisoformat(ends_at))
+    return ending if lifetime_s is None else f"{ending} ({duration(lifetime_s)} after its last use)"

@@ -71,11 +71,11 @@ class Output:
         if self.as_json:
             self.data(data)
             return
-        told = list(lines)
+        printed = list(lines)
         if again and self._out.isatty():
             self.write(_CLEARED)
-        if again or not self._paged(told):
-            self.say(*told)
+        if again or not self._paged(printed):
+            self.say(*printed)
 
     def _paged(self, lines: Sequence[str]) -> bool:
         """Whether PAGER, else `less`, has shown them, because the terminal has less room."""
@@ -93,8 +93,8 @@ class Output:
         before, self.is_idle = signal.signal(signal.SIGINT, signal.SIG_IGN), True  # Ctrl-C is the pager's own
         text = "".join(map(self._line, lines)).encode(self._out.encoding, "replace")
         try:
-            said = split(os.environ.get("PAGER", "less"))
-            subprocess.run(said, input=text, env={"LESS": "FRX", **os.environ}, check=False)  # noqa: S603  # the caller's
+            pager = split(os.environ.get("PAGER", "less"))
+            subprocess.run(pager, input=text, env={"LESS": "FRX", **os.environ}, check=False)  # noqa: S603  # the caller's
         except (OSError, ValueError, IndexError):
             return False
         finally:
@@ -149,8 +149,8 @@ class Output:
 
     def _line(self, line: str) -> str:
         strong = line.strong if isinstance(line, Line) and self._is_coloured and self._out.isatty() else 0
-        told = harmless(line)
-        return (f"{_BOLD}{told[:strong]}{_PLAIN}{told[strong:]}" if strong else told) + "\n"
+        text = harmless(line)
+        return (f"{_BOLD}{text[:strong]}{_PLAIN}{text[strong:]}" if strong else text) + "\n"
 
     def write(self, text: str) -> None:
         """Text in the terminal's encoding, with ? for what that lacks."""
@@ -182,12 +182,12 @@ def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole:
     """Columns as wide as their widest cell; a line ends at the edge of the terminal, unless it is to be shown whole."""
     lines = [list(map(one_line, row)) for row in ([heads] if heads else []) + list(rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    told = []
+    printed = []
     for number, line in enumerate(lines):
         row = _GAP.join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)).rstrip()
         is_head = bool(heads) and number == 0
-        told.append(Line.of(row if is_whole else shortened(row, width()), len(row) if is_head else len(line[0])))
-    return list[str](told)
+        printed.append(Line.of(row if is_whole else shortened(row, width()), len(row) if is_head else len(line[0])))
+    return list[str](printed)
 
 
 class Table(NamedTuple):
@@ -199,8 +199,8 @@ class Table(NamedTuple):
     none: str = ""
     is_whole: bool = False
 
-    def __call__(self, found: Iterable[Any], options: SimpleNamespace) -> list[str]:
-        rows = [list(map(_cell, self.row(one))) for one in found]
+    def __call__(self, things: Iterable[Any], options: SimpleNamespace) -> list[str]:
+        rows = [list(map(_cell, self.row(one))) for one in things]
         return table(rows, self.heads, is_whole=self.is_whole) if rows else [self.none.format(**vars(options))]
 
 
@@ -216,9 +216,9 @@ def _cell(value: object) -> str:
 
 def facts(rows: Iterable[tuple[str, str]]) -> list[str]:
     """A name and what is to be said of it, a line each; nothing is cut."""
-    told = list(rows)
-    widest = max((len(name) for name, _ in told), default=0)
-    return [Line.of(f"{name.ljust(widest)}  {one_line(text)}", len(name)) for name, text in told]
+    pairs = list(rows)
+    widest = max((len(name) for name, _ in pairs), default=0)
+    return [Line.of(f"{name.ljust(widest)}  {one_line(text)}", len(name)) for name, text in pairs]
 
 
 def width() -> int:
@@ -237,8 +237,8 @@ def ago(moment: datetime, now: datetime) -> str:
     if abs(seconds) < _JUST_NOW:
         return "just now"
     whole = round(abs(seconds))
-    told = f"{whole} s" if whole < _MINUTE else duration(whole)
-    return f"{told} ago" if seconds > 0 else f"in {told}"
+    span = f"{whole} s" if whole < _MINUTE else duration(whole)
+    return f"{span} ago" if seconds > 0 else f"in {span}"
 
 
 def when(moment: datetime) -> str:

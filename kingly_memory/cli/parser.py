@@ -37,8 +37,8 @@ class UsageError(KinglyMemoryError):
 
     def __init__(self, command: str, problem: str, field: str | None = None) -> None:
         self.field = None if field is None else field.replace("-", "_")
-        told = problem if field is None else f"{field}: {problem}"
-        super().__init__(f"{told} (see `{PROGRAM}{command and ' '}{command} --help`)")
+        sentence = problem if field is None else f"{field}: {problem}"
+        super().__init__(f"{sentence} (see `{PROGRAM}{command and ' '}{command} --help`)")
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -99,38 +99,40 @@ class _Line:
                 own = parameters_of(command)
                 self._options.command = command
                 self._takes = {} if command.is_apart else self._takes
-                self._takes |= {one.option: one for one in own if one.is_option}
+                self._takes |= {parameter.option: parameter for parameter in own if parameter.is_option}
                 # What every command takes may have been said before the command.
-                vars(self._options).update({one.dest: one.default for one in own} | vars(self._options))
+                vars(self._options).update(
+                    {parameter.dest: parameter.default for parameter in own} | vars(self._options)
+                )
             return
         of = f" of {self._name}" if self._name else ""
         near = _near(word, self._next())
-        others = f"; choose one of {', '.join(self._next())}" if self._name else ""
-        self._refuse(f"{word!r} is no command{of}{near or others}")
+        choices = f"; choose one of {', '.join(self._next())}" if self._name else ""
+        self._refuse(f"{word!r} is no command{of}{near or choices}")
 
     def _next(self) -> Sequence[str]:
         return next_words(self._name, self._known)
 
     def _option(self, name: str, equals: str, value: str) -> None:
-        one = self._takes.get(name)
-        if one is None:
+        parameter = self._takes.get(name)
+        if parameter is None:
             near = _near(name, self._takes, "--")
             self._refuse(f"--{name[:40]} is no option{' of ' if self._name else ''}{self._name}{near}")
-        if one.type == "flag":
+        if parameter.type == "flag":
             if equals:
-                self._refuse("takes no value", one)
-            setattr(self._options, one.dest, one.default is not True)
+                self._refuse("takes no value", parameter)
+            setattr(self._options, parameter.dest, parameter.default is not True)
         elif equals:
-            self._keep(one, value)
+            self._keep(parameter, value)
         # `--remote` before the command takes no address from it: in `--remote search x` it stands alone.
-        elif one is REMOTE and self._words and self._options.command is None and self._words[0] in self._next():
-            self._keep(one, True)
+        elif parameter is REMOTE and self._words and self._options.command is None and self._words[0] in self._next():
+            self._keep(parameter, True)
         elif self._words and _VALUE.fullmatch(self._words[0]):
-            self._keep(one, self._words.popleft())
-        elif one is REMOTE:
-            self._keep(one, True)
+            self._keep(parameter, self._words.popleft())
+        elif parameter is REMOTE:
+            self._keep(parameter, True)
         else:
-            self._refuse("expected a value", one)
+            self._refuse("expected a value", parameter)
 
     def _short(self, word: str) -> None:
         short = _LIMIT.fullmatch(word)
@@ -141,48 +143,52 @@ class _Line:
         else:
             self._refuse(f"{word!r} is no option; put -- before a text that begins with a dash")
 
-    def _keep(self, one: Parameter, said: str | bool) -> None:
-        value: Any = said if said is True else self._meant(one, str(said))
-        if one.type == "texts" or one is REMOTE:
-            value = [*(getattr(self._options, one.dest) or ()), value]
-        setattr(self._options, one.dest, value)
+    def _keep(self, parameter: Parameter, given: str | bool) -> None:
+        value: Any = given if given is True else self._meant(parameter, str(given))
+        if parameter.type == "texts" or parameter is REMOTE:
+            value = [*(getattr(self._options, parameter.dest) or ()), value]
+        setattr(self._options, parameter.dest, value)
 
     def _fill(self, command: Command) -> None:
         """Give the texts to what is no option, in its order."""
         left = self._texts
-        for one in parameters_of(command):
-            if one.is_option:
+        for parameter in parameters_of(command):
+            if parameter.is_option:
                 continue
-            is_many = one.type == "texts" or one.arg.is_sentence
+            is_many = parameter.type == "texts" or parameter.arg.is_sentence
             taken, left = (left, []) if is_many else (left[:1], left[1:])
             if taken:
-                values = [self._meant(one, text) for text in taken]
-                setattr(self._options, one.dest, values if is_many else values[0])
-            elif _is_required(one):
-                self._refuse(f"{metavar(one)} is missing")
-        if left and (known := self._next()):
-            self._refuse(f"{left[0]!r} is no command of {self._name}{_near(left[0], known)}")
+                values = [self._meant(parameter, text) for text in taken]
+                setattr(self._options, parameter.dest, values if is_many else values[0])
+            elif _is_required(parameter):
+                self._refuse(f"{metavar(parameter)} is missing")
+        if left and (subcommands := self._next()):
+            self._refuse(f"{left[0]!r} is no command of {self._name}{_near(left[0], subcommands)}")
         if left:
             self._refuse(f"{left[0][:40]!r} is a word too many; put a text of several words in quotes")
 
-    def _meant(self, one: Parameter, text: str) -> Any:
+    def _meant(self, parameter: Parameter, text: str) -> Any:
         kinds: dict[str, tuple[type, str]] = {"number": (float, "a number"), "integer": (int, "a whole number")}
-        if one.type not in kinds:
-            if one.name in _UTF8 and not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-                self._refuse("has bytes that are no UTF-8", one)
+        if parameter.type not in kinds:
+            if (
+                parameter.name in _UTF8
+                and not text.isascii()
+                and any("\ud800" <= letter <= "\udfff" for letter in text)
+            ):
+                self._refuse("has bytes that are no UTF-8", parameter)
             return text
-        kind, what = kinds[one.type]
+        kind, what = kinds[parameter.type]
         try:
             return kind(text)
         except ValueError:
-            self._refuse(f"{text[:40]!r} is not {what}", one)
+            self._refuse(f"{text[:40]!r} is not {what}", parameter)
 
-    def _refuse(self, problem: str, one: Parameter | None = None) -> NoReturn:
-        raise UsageError(self._name, problem, None if one is None else one.option)
+    def _refuse(self, problem: str, parameter: Parameter | None = None) -> NoReturn:
+        raise UsageError(self._name, problem, None if parameter is None else parameter.option)
 
 
-def _is_required(one: Parameter) -> bool:
-    return not one.is_option and one.default is NOT_GIVEN
+def _is_required(parameter: Parameter) -> bool:
+    return not parameter.is_option and parameter.default is NOT_GIVEN
 
 
 def next_words(begun: str, names: Iterable[str]) -> Sequence[str]:
@@ -192,10 +198,10 @@ def next_words(begun: str, names: Iterable[str]) -> Sequence[str]:
     return list(dict.fromkeys(name.partition(" ")[0] for name in rest))
 
 
-def _near(word: str, known: Iterable[str], dashes: str = "") -> str:
+def _near(word: str, names: Iterable[str], dashes: str = "") -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(known), n=1)
+    near = get_close_matches(word, list(names), n=1)
     return f"; did you mean {f'{dashes}{near[0]}'!r}?" if near else ""
 
 
@@ -207,9 +213,9 @@ def help_of(name: str, *, in_full: bool = False) -> str:
     said of every command, `in_full`."""
     from textwrap import wrap
 
-    known = {one.name: one for one in commands()}
+    by_name = {one.name: one for one in commands()}
     lines = [f"usage: {PROGRAM} {f'{name} COMMAND'.lstrip()} [options]", ""]
-    if (command := known.get(name)) is not None:
+    if (command := by_name.get(name)) is not None:
         own = parameters_of(command)
         places = [one for one in own if not one.is_option]
         lines[0] = " ".join([f"usage: {PROGRAM} {name}", *map(positional, places), "[options]"])
@@ -217,14 +223,16 @@ def help_of(name: str, *, in_full: bool = False) -> str:
         lines += _rows((metavar(one), described(one)) for one in places) if places else []
         options = [one for one in own if one.is_option]
         lines += ["options:", *_rows((spelled(one), described(one)) for one in options)] if options else []
-        more = [(word, _about(f"{name} {word}", known)) for word in next_words(name, known)]
+        more = [(word, _about(f"{name} {word}", by_name)) for word in next_words(name, by_name)]
         lines += ["commands:", *_rows(more)] if more else []
     else:
         lines += [] if name else [DESCRIPTION, ""]
-        several = {"commands": " ".join(next_words(name, known))} if name else FOR if in_full else {"every day": DAILY}
-        for heading, words in several.items():
-            told = ((word, _about(f"{name} {word}".lstrip(), known)) for word in words.split())
-            lines += [f"{heading}:", *_rows(told)]
+        sections = (
+            {"commands": " ".join(next_words(name, by_name))} if name else FOR if in_full else {"every day": DAILY}
+        )
+        for heading, words in sections.items():
+            about = ((word, _about(f"{name} {word}".lstrip(), by_name)) for word in words.split())
+            lines += [f"{heading}:", *_rows(about)]
         if not name and not in_full:
             lines += [
                 "all commands, of which `help all` says a line each and `help COMMAND` more:",
@@ -235,19 +243,19 @@ def help_of(name: str, *, in_full: bool = False) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _about(name: str, known: dict[str, Command]) -> str:
+def _about(name: str, by_name: dict[str, Command]) -> str:
     """What a command is for, in few words, or what the commands of a group are about."""
-    if name in known:
-        return re.split(r"[.:;]\s", known[name].says)[0].removesuffix(".")
-    return f"{GROUPS[name][0].upper()}{GROUPS[name][1:]}: {' | '.join(next_words(name, known))}"
+    if name in by_name:
+        return re.split(r"[.:;]\s", by_name[name].says)[0].removesuffix(".")
+    return f"{GROUPS[name][0].upper()}{GROUPS[name][1:]}: {' | '.join(next_words(name, by_name))}"
 
 
-def _rows(told: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _rows(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     """A name and its words in two columns, and an empty line behind all."""
     from textwrap import wrap
 
     indent = " " * 24
-    for name, words in told:
+    for name, words in rows:
         begun = f"  {name:<22}"
         first, *more = wrap(words, max(width() - 2, 40), initial_indent=indent, subsequent_indent=indent)
         yield from [begun.rstrip(), first] if len(begun) > len(indent) else [begun + first[len(indent) :]]
@@ -255,42 +263,47 @@ def _rows(told: Iterable[tuple[str, str]]) -> Iterator[str]:
     yield ""
 
 
-def described(one: Parameter) -> str:
+def described(parameter: Parameter) -> str:
     """The words for a parameter, with what its declaration says of it."""
-    arg, words = one.arg, one.arg.command_words or one.arg.words
-    if one.type == "flag" and one.default is True:
+    arg, words = parameter.arg, parameter.arg.command_words or parameter.arg.words
+    if parameter.type == "flag" and parameter.default is True:
         words = f"do not {words}"
-    if one.arg.reads_input:
+    if parameter.arg.reads_input:
         words += ", or - to read it from standard input"
     if not all(choice in words for choice in arg.choices):
         words += f" ({', '.join(arg.choices)})"
     if (arg.least, arg.most) == (0, 1):
         words = f"0 to 1, {words}"
-    default = one.usual
-    if one.is_option and default != "" and isinstance(default, str | int | float) and not isinstance(default, bool):
+    default = parameter.usual
+    if (
+        parameter.is_option
+        and default != ""
+        and isinstance(default, str | int | float)
+        and not isinstance(default, bool)
+    ):
         words += f" (default {default:g})" if isinstance(default, float | int) else f" (default {default})"
-    if one.is_option and one.type == "texts":
+    if parameter.is_option and parameter.type == "texts":
         words += "; may be repeated"
-    return f"{words}; or -n N" if one.option == "limit" else words
+    return f"{words}; or -n N" if parameter.option == "limit" else words
 
 
-def metavar(one: Parameter) -> str:
+def metavar(parameter: Parameter) -> str:
     kinds = {"number": "N", "integer": "N", "object": "JSON"}
-    named = one.option.upper().replace("-", "_")
-    return one.arg.metavar or (kinds.get(one.type, named) if one.is_option else named)
+    named = parameter.option.upper().replace("-", "_")
+    return parameter.arg.metavar or (kinds.get(parameter.type, named) if parameter.is_option else named)
 
 
-def positional(one: Parameter) -> str:
+def positional(parameter: Parameter) -> str:
     """How usage spells a parameter that is no option."""
-    named = f"{metavar(one)}{'…' if one.type == 'texts' or one.arg.is_sentence else ''}"
-    return named if one.default is NOT_GIVEN else f"[{named}]"
+    named = f"{metavar(parameter)}{'…' if parameter.type == 'texts' or parameter.arg.is_sentence else ''}"
+    return named if parameter.default is NOT_GIVEN else f"[{named}]"
 
 
-def spelled(one: Parameter) -> str:
+def spelled(parameter: Parameter) -> str:
     """How help and docs spell a parameter."""
-    value = metavar(one)
-    if not one.is_option:
+    value = metavar(parameter)
+    if not parameter.is_option:
         return value
-    if one.type == "flag":
-        return f"--{one.option}"
-    return f"--{one.option} [{value}]" if one is REMOTE else f"--{one.option} {value}"
+    if parameter.type == "flag":
+        return f"--{parameter.option}"
+    return f"--{parameter.option} [{value}]" if parameter is REMOTE else f"--{parameter.option} {value}"

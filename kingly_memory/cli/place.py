@@ -49,8 +49,8 @@ def place_of(options: Options, out: Output, *, needs_record: bool = False) -> Pl
         if needs_record:
             raise place.unread
         out.note(f"{place.unread}; until then this machine alone is used")
-    for one in inert(place.home):
-        out.note(str(one))
+    for folder in inert(place.home):
+        out.note(str(folder))
     return place
 
 
@@ -78,46 +78,46 @@ def resolved_place(options: Options) -> tuple[Place, list[tuple[str | None, Inva
 
     faults: list[tuple[str | None, InvalidInput]] = []
 
-    def checked(one: RemotePlace) -> RemotePlace:
+    def checked(remote: RemotePlace) -> RemotePlace:
         try:
-            endpoint(one.address)
+            endpoint(remote.address)
         except InvalidInput as error:
-            faults.append((one.label if len(place.remotes) > 1 else None, error))
-            return replace(one, address=None)
-        return one
+            faults.append((remote.label if len(place.remotes) > 1 else None, error))
+            return replace(remote, address=None)
+        return remote
 
     return replace(place, remotes=tuple(map(checked, place.remotes))), faults
 
 
 def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
     """What the command line says of the verb's parameters. Raises InvalidInput."""
-    said: dict[str, Any] = {}
-    for one in verb.of("command"):
-        value = getattr(options, one.dest)
-        if one.arg.reads_input and value in ("-", ["-"]):
-            value = standard_input(place, one.name)
-        elif one.arg.is_sentence:
+    fields: dict[str, Any] = {}
+    for parameter in verb.of("command"):
+        value = getattr(options, parameter.dest)
+        if parameter.arg.reads_input and value in ("-", ["-"]):
+            value = standard_input(place, parameter.name)
+        elif parameter.arg.is_sentence:
             value = " ".join(value)
-        elif one.type == "object" and value is not None:
+        elif parameter.type == "object" and value is not None:
             try:
                 value = json.loads(value)
             except (ValueError, RecursionError) as error:
                 problem = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
-                raise InvalidInput(one.name, f"is not JSON ({problem})") from None
-        elif one.type == "flag" and not one.is_option:
-            yes, _, no = str(one.arg.metavar).partition("|")
+                raise InvalidInput(parameter.name, f"is not JSON ({problem})") from None
+        elif parameter.type == "flag" and not parameter.is_option:
+            yes, _, no = str(parameter.arg.metavar).partition("|")
             if value not in (yes, no):
-                raise InvalidInput(one.option, f"{value[:40]!r} is unknown; say {yes} or {no}")
+                raise InvalidInput(parameter.option, f"{value[:40]!r} is unknown; say {yes} or {no}")
             value = value == yes
-        elif one.name in ("since", "until") and value:
-            value = moment(one.option, value, datetime.now(UTC))
-        said[one.name] = value
+        elif parameter.name in ("since", "until") and value:
+            value = moment(parameter.option, value, datetime.now(UTC))
+        fields[parameter.name] = value
     if verb.calls in ("update", "attention.pin"):
-        said["origin"] = author(place)
+        fields["origin"] = author(place)
     if verb.calls in ("search", "list"):
-        said["agent"] = options.agent
-    verb.check(said)
-    return said
+        fields["agent"] = options.agent
+    verb.check(fields)
+    return fields
 
 
 def moment(option: str, text: str, now: datetime) -> str:
@@ -146,10 +146,10 @@ def whole_ids(named: str | list[str] | None, options: Options, out: Output) -> s
     if named is None or not _BEGINNING.fullmatch(named):
         return named
     with reading(place_of(options, out), out) as reader:
-        found = [] if reader.readable(named) is not None else reader.ids_beginning(named)
-    if len(found) > 1:
-        raise InvalidInput("key_or_id", f"the ids of {len(found)} memories or more begin with {named!r}; write more")
-    return found[0] if found else named
+        ids = [] if reader.readable(named) is not None else reader.ids_beginning(named)
+    if len(ids) > 1:
+        raise InvalidInput("key_or_id", f"the ids of {len(ids)} memories or more begin with {named!r}; write more")
+    return ids[0] if ids else named
 
 
 def standard_input(place: Place, field: str) -> str:
@@ -175,29 +175,29 @@ def command(options: Options, verb: str, *names: str) -> str:
     """The command that does something further in the same place, for a shell."""
     from shlex import join
 
-    said = [(name, getattr(options, name)) for name in ("home", "project", "user")]
-    said += [("remote", _shown_remote(one)) for one in options.remote or ()]
+    given = [(name, getattr(options, name)) for name in ("home", "project", "user")]
+    given += [("remote", _shown_remote(one)) for one in options.remote or ()]
     flags = ["--everywhere"] if options.everywhere else []
-    named = [text for name, value in said if isinstance(value, str) for text in (f"--{name}", value)]
+    named = [text for name, value in given if isinstance(value, str) for text in (f"--{name}", value)]
     ends = ["--"] if any(name.startswith("-") for name in names) else []
     return one_line(join(["kingly-memory", *verb.split(), *flags, *named, *ends, *names]))
 
 
-def _shown_remote(said: str | bool) -> str:
+def _shown_remote(remote: str | bool) -> str:
     """A remote as --remote has named it; URL in the place of an address that holds a secret."""
-    if isinstance(said, bool):
+    if isinstance(remote, bool):
         return DEFAULT_ENDPOINT
-    if "/" not in said:
-        return said  # the name of one that was added
+    if "/" not in remote:
+        return remote  # the name of one that was added
     from kingly_memory.adapters.remote.endpoint import endpoint
     from kingly_memory.home.remote_names import named
 
-    [(_, address)] = named(said, DEFAULT_ENDPOINT)
+    [(_, address)] = named(remote, DEFAULT_ENDPOINT)
     with suppress(InvalidInput):
         checked = endpoint(address)
         if str(checked) == checked.url("") and checked.credentials is None:
-            return said
-    return said.replace(address, "URL")
+            return remote
+    return remote.replace(address, "URL")
 
 
 def adding(endpoint: str) -> str:
@@ -270,13 +270,13 @@ def elsewhere(options: Options, out: Output) -> Elsewhere | None:
     whole, many = options.but(project=None), counted(held.total(), "memory")
     if len(held) == 1:
         [name] = held
-        there = f"{many} under {name!r}"
+        theirs = f"{many} under {name!r}"
     else:
         name = "NAME"
-        there = f"{many} of {len(held)} other projects (`{command(whole, 'projects list')}`)"
+        theirs = f"{many} of {len(held)} other projects (`{command(whole, 'projects list')}`)"
     how = command(whole, "projects rename" if is_all else "projects merge", name, place.project)
     nothing = f"project {place.project!r} has no memories, and " if is_all else ""
-    return Elsewhere(f"{nothing}this home holds {there}", f"if its folder was called {name} before: `{how}`", is_all)
+    return Elsewhere(f"{nothing}this home holds {theirs}", f"if its folder was called {name} before: `{how}`", is_all)
 
 
 @contextmanager

@@ -15,37 +15,46 @@ from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.text.writing import counted
 
 _EVERY = "every namespace"
-_THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda one: (one.id, one.message_count, one.title))
+_THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda thread: (thread.id, thread.message_count, thread.title))
 _CANDIDATES = Table(
     ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"),
-    lambda one: (one.name, f"{one.score:.2f}", one.successes, one.failures),
+    lambda candidate: (candidate.name, f"{candidate.score:.2f}", candidate.successes, candidate.failures),
 )
 _DOCUMENTS = Table(
     ("NAMESPACE", "KEY", "VERSION", "CHANGED", "VALUE"),
-    lambda one: ("/".join(one.namespace), one.key, one.version, one.updated_at, one.value),
+    lambda document: (
+        "/".join(document.namespace),
+        document.key,
+        document.version,
+        document.updated_at,
+        document.value,
+    ),
     "no document",
 )
 
 
-def _page(found: Any, o: Any) -> list[str]:
-    last = "" if len(found) != o.limit else json.dumps([*found[-1].namespace, found[-1].key], ensure_ascii=False)
-    return [*_DOCUMENTS(found, o), *([f"there may be more: the same with --after {quote(last)}"] if last else [])]
+def _page(page: Any, o: Any) -> list[str]:
+    last = "" if len(page) != o.limit else json.dumps([*page[-1].namespace, page[-1].key], ensure_ascii=False)
+    return [
+        *_DOCUMENTS(page, o),
+        *([f"there may be more: the same with --after {quote(last)}"] if last else []),
+    ]
 
 
-def _found(found: Any, o: Any) -> list[str]:
-    none = [] if found or o.filter is None else [NOTHING_FITS]
-    return [*_DOCUMENTS([one.document for one in found], o), *none]
+def _found(hits: Any, o: Any) -> list[str]:
+    none = [] if hits or o.filter is None else [NOTHING_FITS]
+    return [*_DOCUMENTS([one.document for one in hits], o), *none]
 
 
 def _outbox(entries: Any, o: Any) -> list[str]:
     is_named = any(one.remote for one in entries)
     heads = ("MEMORY", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
 
-    def row(one: Any) -> list[object]:
-        due = "by the next store or sync" if one.is_offline else "now"
-        due = "-" if one.due_s is None else f"in {duration(one.due_s)}" if one.due_s > 0 else due
-        where = [one.remote or ""] if is_named else []
-        return [one.key or one.id, one.state.value, one.attempts, due, *where, one.last_error or ""]
+    def row(entry: Any) -> list[object]:
+        due = "by the next store or sync" if entry.is_offline else "now"
+        due = "-" if entry.due_s is None else f"in {duration(entry.due_s)}" if entry.due_s > 0 else due
+        where = [entry.remote or ""] if is_named else []
+        return [entry.key or entry.id, entry.state.value, entry.attempts, due, *where, entry.last_error or ""]
 
     return Table(heads, row, "the outbox is empty")(entries, o)
 
@@ -69,7 +78,7 @@ PRINTED: Mapping[str, Any] = {
     "task record": lambda it, _: receipt_lines(it),
     "task route": lambda it, o: _CANDIDATES(it.ranked, o),
     "thought record": lambda it, _: [f"thought {it.position} of chain {it.chain_id}", *receipt_lines(it.receipt)],
-    "thought list": Table((), lambda one: (one.position, one.thought_type, one.content)),
+    "thought list": Table((), lambda thought: (thought.position, thought.thought_type, thought.content)),
     "threads split": lambda it, o: [f"split {o.thread_id} into {len(it.threads)}", *_THREADS(it.threads, o)],
     "threads rename": lambda it, _: f"{it.id} is called {it.title}",
     "documents put": lambda it, _: (
@@ -88,20 +97,20 @@ PRINTED: Mapping[str, Any] = {
         f"{o.prefix or _EVERY} " + ("is shared no longer; what the hub has stays there" if it else "was not shared")
     ),
     "log append": lambda it, o: f"appended {counted(len(it), 'item')} to {o.session}",
-    "log show": Table(("ITEM", "WHEN", "SAYS"), lambda one: (one.id, one.at, one.item), "{session} has no item"),
+    "log show": Table(("ITEM", "WHEN", "SAYS"), lambda item: (item.id, item.at, item.item), "{session} has no item"),
     "log pop": _value,
     "log clear": lambda it, o: f"removed {counted(it, 'item')} of {o.session}",
     "log list": Table(
-        ("SESSION", "ITEMS", "LAST"), lambda one: (one.session, one.items, one.last_at), "no session has a log"
+        ("SESSION", "ITEMS", "LAST"), lambda log: (log.session, log.items, log.last_at), "no session has a log"
     ),
     "outbox list": _outbox,
     "outbox retry": lambda it, _: f"{counted(it, 'delivery')} will be tried again",
     "outbox drop": lambda it, _: f"{counted(it, 'delivery')} given up; what they were of stays on this machine",
     "projects list": Table(
         ("PROJECT", "MEMORIES", "ARCHIVED", "DOCUMENTS", "CHANGED", "USERS"),
-        lambda one: (
-            one.name or "(every project)", one.memories, one.archived, one.documents, one.changed_at,
-            ", ".join(one.users),
+        lambda project: (
+            project.name or "(every project)", project.memories, project.archived, project.documents,
+            project.changed_at, ", ".join(project.users),
         ),
         "this home holds nothing yet",
     ),

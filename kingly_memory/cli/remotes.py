@@ -78,8 +78,8 @@ def add(options: Options, out: Output) -> Answer:
     if options.with_earlier:
         earlier = "nothing was stored before that is to go there"
     if added.earlier:
-        several = counted(added.earlier, "earlier memory goes", "earlier memories go")
-        earlier = f"{several} there too; `{command(options, 'sync')}` sends them now"
+        counted_earlier = counted(added.earlier, "earlier memory goes", "earlier memories go")
+        earlier = f"{counted_earlier} there too; `{command(options, 'sync')}` sends them now"
     lines.append(f"  what {whose(place.space)} stores from now on above significance 0.3 goes there")
     lines.append(f"  {earlier}")
     with reading(place, out) as reader:
@@ -87,22 +87,27 @@ def add(options: Options, out: Output) -> Answer:
     if due > 0:
         waiting = counted(due, "memory waits", "memories wait")
         lines.append(f"  {waiting} for that server already, and will be sent")
-    told = {"name": remote.label, "endpoint": str(added.endpoint), "server": added.server, "earlier": added.earlier}
-    return Answer({"added": {**told, "project": place.project, "home": str(place.home)}}, lines)
+    described = {
+        "name": remote.label,
+        "endpoint": str(added.endpoint),
+        "server": added.server,
+        "earlier": added.earlier,
+    }
+    return Answer({"added": {**described, "project": place.project, "home": str(place.home)}}, lines)
 
 
 remotes_list_lines = Table(
     ("NAME", "IN USE", "SINCE", "EARLIER", "SHARED", "DELIVERED", "WAITING", "DEAD", "ADDRESS"),
-    lambda one: (
-        one.label,
-        "yes" if one.in_use else "no",
-        one.since,
-        "too" if one.earlier else None,
-        ", ".join(name or "all documents and logs" for name in one.shared) or None,
-        one.delivered,
-        one.waiting,
-        one.dead,
-        one.endpoint,
+    lambda remote: (
+        remote.label,
+        "yes" if remote.in_use else "no",
+        remote.since,
+        "too" if remote.earlier else None,
+        ", ".join(name or "all documents and logs" for name in remote.shared) or None,
+        remote.delivered,
+        remote.waiting,
+        remote.dead,
+        remote.endpoint,
     ),
     "no remote is known; `kingly-memory remotes add NAME URL` adds one",
     is_whole=True,
@@ -114,28 +119,28 @@ def remotes_forget(options: Options, out: Output) -> Answer:
     from kingly_memory.app.parts import remote_name
     from kingly_memory.home.remote_names import added
 
-    def is_meant(one: AddedRemote) -> bool:
-        return options.address == one.name or remote_name(options.address) == remote_name(one.address)
+    def is_meant(remote: AddedRemote) -> bool:
+        return options.address == remote.name or remote_name(options.address) == remote_name(remote.address)
 
-    place, said = place_of(options, out, needs_record=True), options.address
+    place, address = place_of(options, out, needs_record=True), options.address
     named = next(filter(is_meant, added(added_remotes(), place.home)), None)
     if named is not None:
-        said = named.address
-        if options.remote is None and any((one.label, one.address) == (named.name, said) for one in place.remotes):
+        address = named.address
+        if options.remote is None and any((one.label, one.address) == (named.name, address) for one in place.remotes):
             place = replace(place, remotes=())  # it is in use because it was added
     with routing(place, out) as router:
         # The home need not know the remote that was added to it: it may be another one at the same path.
-        is_known = named is None or any(one.name == remote_name(said) for one in router.remotes())
-        gone = router.forget_remote(said) if is_known else None
+        is_known = named is None or any(one.name == remote_name(address) for one in router.remotes())
+        gone = router.forget_remote(address) if is_known else None
     if named is not None:
         home_remotes.drop(place, is_meant)
     if gone is None:
-        return Answer({"forgotten": None}, [f"{named.name if named else said} is forgotten; nothing waited for it"])
+        return Answer({"forgotten": None}, [f"{named.name if named else address} is forgotten; nothing waited for it"])
     waited = f"{counted(gone.waiting, 'memory')} waited for it; all stay on this machine"
-    told = [f"{gone.endpoint} is forgotten; {waited if gone.waiting else 'nothing waited for it'}"]
+    lines = [f"{gone.endpoint} is forgotten; {waited if gone.waiting else 'nothing waited for it'}"]
     if gone.delivered:
-        told.append(f"  it keeps the {counted(gone.delivered, 'memory')} that it has got")
-    return Answer({"forgotten": gone.to_json()}, told)
+        lines.append(f"  it keeps the {counted(gone.delivered, 'memory')} that it has got")
+    return Answer({"forgotten": gone.to_json()}, lines)
 
 
 # --- the embedder -----------------------------------------------------------------------------------------------------
@@ -143,8 +148,8 @@ def remotes_forget(options: Options, out: Output) -> Answer:
 
 def embedder_status(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), of_embedder=True, reads=True) as router:
-        told = router.embedder_status()
-    return Answer(told, _embedder_lines(told, options), code=1 if "problem" in told else 0)
+        data = router.embedder_status()
+    return Answer(data, _embedder_lines(data, options), code=1 if "problem" in data else 0)
 
 
 def embedder_rebuild(options: Options, out: Output) -> Answer:
@@ -158,22 +163,22 @@ def embedder_rebuild(options: Options, out: Output) -> Answer:
             out.note(f"{counted(waiting, 'memory')} to go")
 
     with routing(place_of(options, out), of_embedder=True, reads=True) as router:
-        told = router.embedder_rebuild(options.anew, progress)
-    return Answer(told, _embedder_lines(told, options))
+        data = router.embedder_rebuild(options.anew, progress)
+    return Answer(data, _embedder_lines(data, options))
 
 
-def _embedder_lines(told: JsonObject, options: Options) -> list[str]:
-    if "problem" in told:
-        return [told["problem"]]
-    if told["embedder"] is None:
+def _embedder_lines(data: JsonObject, options: Options) -> list[str]:
+    if "problem" in data:
+        return [data["problem"]]
+    if data["embedder"] is None:
         return ["memories are found by their words alone, as the setting embedder says"]
-    lines = [f"{told['embedder']}, {told['dimensions']} dimensions: {counted(told['made'], 'vector')}"]
-    if told["waiting"]:
+    lines = [f"{data['embedder']}, {data['dimensions']} dimensions: {counted(data['made'], 'vector')}"]
+    if data["waiting"]:
         lines.append(
-            f"{counted(told['waiting'], 'memory')} wait; `{command(options, 'embedder rebuild')}` makes theirs"
+            f"{counted(data['waiting'], 'memory')} wait; `{command(options, 'embedder rebuild')}` makes theirs"
         )
-    if told["others"]:
-        lines.append(f"{counted(told['others'], 'vector')} of another embedder; they go when all are made")
+    if data["others"]:
+        lines.append(f"{counted(data['others'], 'vector')} of another embedder; they go when all are made")
     return lines
 
 
@@ -191,23 +196,23 @@ def sync(options: Options, out: Output) -> Answer:
         raise InvalidInput("remote", f"{strange} is no remote of this project; `{adding(strange)}` makes it one")
     with routing(place, out) as router:
         report = router.sync(timeout=options.timeout, remote=options.remote_label)
-    told = report.to_json()
-    lines = [f"{counted(told['delivered'], 'memory')} delivered, {told['pending']:,} waiting, {told['dead']:,} dead"]
+    data = report.to_json()
+    lines = [f"{counted(data['delivered'], 'memory')} delivered, {data['pending']:,} waiting, {data['dead']:,} dead"]
     if report.documents:
         lines.append(f"{counted(report.documents, *_BESIDE['documents'])} delivered")
     if report.received:
         lines.append(f"{counted(report.received, 'change')} received from other machines")
-    remotes = told.get("remotes", {})
-    [(who, only), *several] = remotes.items() or [("the remote", told)]
-    if told["reason"] and not several:
-        how = "did not take everything" if only["link"] == "connected" and told["pending"] else f"is {only['link']}"
+    remotes = data.get("remotes", {})
+    [(who, only), *more] = remotes.items() or [("the remote", data)]
+    if data["reason"] and not more:
+        how = "did not take everything" if only["link"] == "connected" and data["pending"] else f"is {only['link']}"
         lines.append(f"{who} {how}: {only['reason']}")
-    elif told["dead"] and not told["reason"]:
+    elif data["dead"] and not data["reason"]:
         lines.append(f"what is dead was refused before: `{command(options, 'outbox list')}` shows why")
-    for label, one in remotes.items() if several else ():
-        done = f"{one['delivered']:,} delivered, {one['pending']:,} waiting, {one['dead']:,} dead"
-        lines.append(f"{label}: {done}; {one['link']}" + (f": {one['reason']}" if one["reason"] else ""))
-    return Answer(told, lines, 1 if report.reason else 0)
+    for label, counts in remotes.items() if more else ():
+        done = f"{counts['delivered']:,} delivered, {counts['pending']:,} waiting, {counts['dead']:,} dead"
+        lines.append(f"{label}: {done}; {counts['link']}" + (f": {counts['reason']}" if counts["reason"] else ""))
+    return Answer(data, lines, 1 if report.reason else 0)
 
 
 # --- status -----------------------------------------------------------------------------------------------------------
@@ -256,8 +261,8 @@ def _status(options: Options, out: Output) -> Answer:
     rows.append(("archive", counted(memories["archived"], "memory")))
     if "focus" in now:
         rows.append(("focus", ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now["focus"])))
-    found = of_remotes(options, place, now, strange)
-    rows += [(one.about, one.what + (f"; {one.to_do}" if one.to_do else "")) for one in found]
+    findings = of_remotes(options, place, now, strange)
+    rows += [(finding.about, finding.what + (f"; {finding.to_do}" if finding.to_do else "")) for finding in findings]
     rows.append(("versions", ", ".join(f"{name} {one}" for name, one in now["versions"].items())))
     lines = facts(rows)
     if "damaged" in now:
@@ -301,12 +306,12 @@ OK, NOTE, PROBLEM = (partial(Finding, level) for level in Level)
 
 def of_remotes(options: Options, place: Place, status: JsonObject, strange: Container[str] = ()) -> Findings:
     """The link and the outbox, of each remote where they have names. To those that are `strange` nothing is sent."""
-    for label, one in links_of(status).items():
-        sync = None if one["endpoint"] in strange else command(options, "sync")
+    for label, link in links_of(status).items():
+        sync = None if link["endpoint"] in strange else command(options, "sync")
         if sync is not None and label is not None:  # alone it would be the first, which may be sent what is not for it
             sync = command(options, f"sync --remote-name {label}")
         listing = command(options, "outbox list")
-        for finding in (_link(place, one, sync, label), *_outbox(one["outbox"], sync, listing)):
+        for finding in (_link(place, link, sync, label), *_outbox(link["outbox"], sync, listing)):
             yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
     if "not_taken_in" in status:
         yield NOTE("not taken in", without_address(status["not_taken_in"]))
@@ -316,9 +321,9 @@ def of_remotes(options: Options, place: Place, status: JsonObject, strange: Cont
             yield OK(name, f"{counted(counts['pending'], thing, things)} waiting")
         if counts.get("dead"):
             yield NOTE(name, f"{counted(counts['dead'], thing, things)} the remote refused, for good; kept here")
-    for one in status.get("elsewhere", ()):
-        what = f"{counted(one['waiting'], 'memory')} for {one['endpoint']}, which is not named here"
-        give_up = command(options.but(remote=None), "remotes forget", one["endpoint"])
+    for remote in status.get("elsewhere", ()):
+        what = f"{counted(remote['waiting'], 'memory')} for {remote['endpoint']}, which is not named here"
+        give_up = command(options.but(remote=None), "remotes forget", remote["endpoint"])
         yield NOTE("waiting", what, f"name it with --remote, or give it up with `{give_up}`")
 
 
@@ -348,13 +353,13 @@ def mending_the_token(place: Place, label: str | None) -> str:
     """What to do about a token, by where it comes from."""
     from kingly_memory.home.remote_names import UNNAMED, variable
 
-    there = next((one for one in place.remotes if one.label == (label or UNNAMED)), None)
-    if there is not None and there.token is None and there.token_file is not None:
-        return f"put the right token into {there.token_file}"
+    remote = next((one for one in place.remotes if one.label == (label or UNNAMED)), None)
+    if remote is not None and remote.token is None and remote.token_file is not None:
+        return f"put the right token into {remote.token_file}"
     name = "KINGLY_TOKEN"
-    if there is not None and there.label != UNNAMED:
-        name = f"{name}_{variable(there.label)}"
-    return f"check {name}" if there is None or there.token is not None else f"set {name} to a token that it takes"
+    if remote is not None and remote.label != UNNAMED:
+        name = f"{name}_{variable(remote.label)}"
+    return f"check {name}" if remote is None or remote.token is not None else f"set {name} to a token that it takes"
 
 
 def _outbox(outbox: JsonObject, sync: str | None, listing: str) -> Findings:

@@ -44,20 +44,20 @@ def search(options: Options, out: Output) -> Answer:
     if options.limit is not None and (options.verify or in_mode):
         validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
     place = place_of(options, out)
-    said = arguments(options.command.verb, options, place)
-    text = said.pop("query")
+    fields = arguments(options.command.verb, options, place)
+    text = fields.pop("query")
     if options.verify or options.source:
-        return _search_verified(options, place, text, said, out)
+        return _search_verified(options, place, text, fields, out)
     limit = USUAL_LIMIT if options.limit is None else options.limit
-    wanted = {**said, "limit": limit}
+    wanted = {**fields, "limit": limit}
     results = None if in_mode else _searched_here(options, place, text, wanted, out)
     if results is None:
         # No warnings: the results themselves say who did not answer.
         with routing(place, by_meaning=not options.prefer_speed, reads=True) as router:
             results = router.search(text, top_k=options.limit if in_mode else None, **wanted)
-    told = results.to_json()
+    data = results.to_json()
     if options.explain:
-        for shown, hit in zip(told["hits"], results, strict=True):
+        for shown, hit in zip(data["hits"], results, strict=True):
             shown["scores"] = {name: round(value, 4) for name, value in hit.scores.items()}
     # The passages that answer, of long texts that were found by one: their first line says something else.
     if not out.as_json and (long := [hit for hit in results if PASSAGE in hit.scores]):
@@ -67,7 +67,7 @@ def search(options: Options, out: Output) -> Answer:
     elif not out.as_json:
         results = replace(results, shown={})
     lines = search_lines(results, datetime.now(UTC), explain=options.explain)
-    return Answer(told, [*lines, *([] if results or options.filter is None else [NOTHING_FITS])])
+    return Answer(data, [*lines, *([] if results or options.filter is None else [NOTHING_FITS])])
 
 
 def _searched_here(options: Options, place: Place, text: str, wanted: Mapping[str, Any], out: Output) -> Results | None:
@@ -109,8 +109,8 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False) -> I
         f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
         for name, report in results.layers.items()
     )
-    where = layers if [*results.layers] == [results.source] else f"{results.source}: {layers}"
-    yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {where}"
+    sources = layers if [*results.layers] == [results.source] else f"{results.source}: {layers}"
+    yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {sources}"
     yield from notes(results.failures, results.asked, results.repaired)
     if results.reworded:
         yield f"  also looked for {' · '.join(map(one_line, results.reworded))}"
@@ -125,26 +125,26 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False) -> I
         yield ""
         yield from _hit_lines(results, hit, now)
         if explain:
-            told = {"relevance": hit.relevance, **hit.scores}
-            figures = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in told.items() if name != PASSAGE]
+            scores = {"relevance": hit.relevance, **hit.scores}
+            figures = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in scores.items() if name != PASSAGE]
             group = results.clusters.get(hit.memory.id)
             yield from wrapped(", ".join([*figures, *([] if group is None else [f"group {group}"])]), _INDENT)
 
 
-def notes(failures: Mapping[str, str], asked: str | None, repaired: Mapping[str, str]) -> Iterator[str]:
+def notes(failures: Mapping[str, str], query: str | None, repaired: Mapping[str, str]) -> Iterator[str]:
     """What the answer lacks, and what was looked up instead of what was said."""
     for name, reason in failures.items():
         yield f"  {name} is {reason}" if reason.startswith(_OFFLINE) else f"  {name} did not answer: {reason}"
-    if asked is not None:
-        yield f"  of all that was said, this was looked up: {shortened(one_line(asked), width())}"
+    if query is not None:
+        yield f"  of all that was said, this was looked up: {shortened(one_line(query), width())}"
     for word, instead in repaired.items():
         yield f"  looked for {instead!r} instead of {word!r}"
 
 
 def _left_out(excluded: Mapping[str, int]) -> Iterator[str]:
     if excluded:
-        told = ", ".join(f"{count:,} {_EXCLUDED.get(reason, reason)}" for reason, count in excluded.items())
-        yield f"  left out: {told}"
+        counts = ", ".join(f"{count:,} {_EXCLUDED.get(reason, reason)}" for reason, count in excluded.items())
+        yield f"  left out: {counts}"
 
 
 def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
@@ -190,49 +190,54 @@ _BASIS: Mapping[str, str] = {
 }
 
 
-def _search_verified(options: Options, place: Place, text: str, said: dict[str, Any], out: Output) -> Answer:
+def _search_verified(options: Options, place: Place, text: str, fields: dict[str, Any], out: Output) -> Answer:
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
     if options.prefer_speed or options.min_relevance is not None or options.explain:
         raise InvalidInput("verify", "does not go with --prefer-speed, --min-relevance or --explain; leave those out")
-    if said.pop("assist") is not None:
+    if fields.pop("assist") is not None:
         raise InvalidInput("verify", "does not go with --assist; leave one of them out")
-    limit, mode = said.pop("limit"), said.get("mode")
+    limit, mode = fields.pop("limit"), fields.get("mode")
     in_mode = (mode, options.min_confidence, options.min_similarity) != (None, None, None)
-    del said["prefer_speed"], said["min_relevance"]
+    del fields["prefer_speed"], fields["min_relevance"]
     top_k = limit if in_mode or limit is not None else USUAL_LIMIT
     sources = [_source(name) for name in options.source or ()]
     with routing(place, out, by_meaning=True, reads=True) as router:
-        results = router.search_verified(text, top_k, sources or None, **said)
-    told = results.metadata
-    lines = [_verified(told), *notes(told["failures"], told["asked"], told["repaired"])]
-    if told.get("mode") not in (None, RetrievalMode.SIMILARITY):
-        lines.append(f"  mode {told['mode']}: {told['mode_reason']}")
-    lines += _left_out(told.get("excluded", {}))
+        results = router.search_verified(text, top_k, sources or None, **fields)
+    metadata = results.metadata
+    lines = [_verified(metadata), *notes(metadata["failures"], metadata["asked"], metadata["repaired"])]
+    if metadata.get("mode") not in (None, RetrievalMode.SIMILARITY):
+        lines.append(f"  mode {metadata['mode']}: {metadata['mode_reason']}")
+    lines += _left_out(metadata.get("excluded", {}))
     now = datetime.now(UTC)
-    for one in results:
-        lines += ["", *_judged(one, now, len(told["folded"].get(one.memory.id, ())))]
+    for judged in results:
+        lines += ["", *_judged(judged, now, len(metadata["folded"].get(judged.memory.id, ())))]
     return Answer(results.to_json(), lines)
 
 
-def _verified(said: Mapping[str, Any]) -> str:
-    basis, count = said["verification_method"], said["total_candidates"]
+def _verified(metadata: Mapping[str, Any]) -> str:
+    basis, count = metadata["verification_method"], metadata["total_candidates"]
     if not count:
         return "nothing was found that could be checked"
     how = "with no other to hold it against" if basis == "cross_verify" and count == 1 else _BASIS[basis]
-    shown = ", ".join(f"{several} {status}" for status, several in said["counts"].items() if several)
+    shown = ", ".join(f"{several} {status}" for status, several in metadata["counts"].items() if several)
     return f"{counted(count, 'candidate')} {how}: {shown}"
 
 
-def _judged(one: VerifiedMemory, now: datetime, repeats: int) -> Iterator[str]:
-    memory, verdict = one.memory, one.verification
+def _judged(judged: VerifiedMemory, now: datetime, repeats: int) -> Iterator[str]:
+    memory, verdict = judged.memory, judged.verification
     indent = " " * 14
-    yield shortened(f"{verdict.status.value:12}  {one_line(begun(one.memory))}", width())
+    yield shortened(f"{verdict.status.value:12}  {one_line(begun(judged.memory))}", width())
     by = "" if verdict.judge == "none" else f"by {verdict.judge}: "
     yield from wrapped(by + verdict.reason, indent, f"{verdict.confidence:12.2f}  ")
     if verdict.contradicting_source:
         yield shortened(f"{'against':>12}  {one_line(verdict.contradicting_source)}", width())
-    about = [f"relevance {one.retrieval_score:.2f}", memory.type, ago(memory.created_at, now), memory.key or memory.id]
+    about = [
+        f"relevance {judged.retrieval_score:.2f}",
+        memory.type,
+        ago(memory.created_at, now),
+        memory.key or memory.id,
+    ]
     yield indent + " · ".join([*about, *([f"{repeats + 1} alike (--no-fold shows each)"] if repeats else [])])
 
 

@@ -111,7 +111,7 @@ def status(options: Options, out: Output) -> Answer:
         version = str(health.json()["version"])
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
         raise RemoteUnavailable(f"no hub answers at {options.url}; name its address with --url") from None
-    told = _counted(metrics.text) if metrics.status_code == HTTPStatus.OK else {}
+    methods = _counted(metrics.text) if metrics.status_code == HTTPStatus.OK else {}
     is_ready, state = ready.status_code == HTTPStatus.OK, "ready"
     if not is_ready:
         try:
@@ -119,24 +119,27 @@ def status(options: Options, out: Output) -> Answer:
         except (ValueError, KeyError, TypeError):
             state = "not ready: it does not say why"
     lines = [f"{options.url} is kingly-hub {version}, {state}"]
-    rows = [(name, f"{one['calls']:,}", f"{one['refused']:,}", f"{one['ms']:.1f}") for name, one in told.items()]
+    rows = [
+        (name, f"{counts['calls']:,}", f"{counts['refused']:,}", f"{counts['ms']:.1f}")
+        for name, counts in methods.items()
+    ]
     lines += table(rows, ("METHOD", "CALLS", "REFUSED", "MS EACH")) if rows else []
     if metrics.status_code != HTTPStatus.OK:
         lines.append("  what it has answered is told with --token-file alone")
-    return Answer({"url": options.url, "version": version, "ready": is_ready, "methods": told}, lines)
+    return Answer({"url": options.url, "version": version, "ready": is_ready, "methods": methods}, lines)
 
 
 def _counted(metrics: str) -> dict[str, dict[str, float]]:
     """Calls, those of them that were not answered with success, and milliseconds of each, by method."""
-    found: dict[str, dict[str, float]] = {}
+    methods: dict[str, dict[str, float]] = {}
     for name, method, code, value in _METRIC.findall(metrics):
-        one = found.setdefault(method, {"calls": 0, "refused": 0, "ms": 0.0})
+        counts = methods.setdefault(method, {"calls": 0, "refused": 0, "ms": 0.0})
         if name == "requests":
-            one["calls"] += int(value)
-            one["refused"] += int(value) if code != str(HTTPStatus.OK.value) else 0
+            counts["calls"] += int(value)
+            counts["refused"] += int(value) if code != str(HTTPStatus.OK.value) else 0
         else:
-            one["ms"] = float(value) * 1000 / max(one["calls"], 1)
-    return found
+            counts["ms"] = float(value) * 1000 / max(counts["calls"], 1)
+    return methods
 
 
 def hub_page(options: Options, out: Output) -> Answer:
@@ -150,18 +153,18 @@ def hub_page(options: Options, out: Output) -> Answer:
 def tokens(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import Grants
 
-    found = Grants.read(_home(options))
-    now, holders = datetime.now(UTC), found.by_digest.values()
+    grants = Grants.read(_home(options))
+    now, holders = datetime.now(UTC), grants.by_digest.values()
     rows = [
-        (one.holder, _roles(role.word, project), one.namespace, ago(datetime.fromisoformat(one.made_at), now))
-        for one in holders
-        for project, role in one.roles.items()
+        (holder.holder, _roles(role.word, project), holder.namespace, ago(datetime.fromisoformat(holder.made_at), now))
+        for holder in holders
+        for project, role in holder.roles.items()
     ]
-    none = "no token is left, so nobody is let in" if found.is_needed else "no token was made"
+    none = "no token is left, so nobody is let in" if grants.is_needed else "no token was made"
     lines = table(rows, ("NAME", "MAY", "NAMESPACE", "MADE")) if rows else [f"{none}; {_MAKING_ONE}"]
-    limits = [f"{name} may keep {counted(most, 'memory')}" for name, most in found.quotas.items()]
-    told = {"tokens": [one.to_json() for one in holders], "quotas": dict(found.quotas)}
-    return Answer(told, [*lines, *limits])
+    limits = [f"{name} may keep {counted(most, 'memory')}" for name, most in grants.quotas.items()]
+    data = {"tokens": [one.to_json() for one in holders], "quotas": dict(grants.quotas)}
+    return Answer(data, [*lines, *limits])
 
 
 def create(options: Options, out: Output) -> Answer:

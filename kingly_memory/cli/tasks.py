@@ -28,43 +28,46 @@ def confidence(options: Options, out: Output) -> Answer:
 
 def links(options: Options, out: Output) -> Answer:
     with reading(place_of(options, out), out) as reader:
-        found = reader.links(options.key_or_id)
+        links_found = reader.links(options.key_or_id)
 
         def end(memory_id: str) -> str:
             row = reader.find(memory_id)
             return memory_id if row is None else row.memory.key or f"{memory_id} {summary(row.memory)}"
 
-        rows = [(str(one.link_type), f"{one.strength:g}", f"{end(one.source)} → {end(one.target)}") for one in found]
+        rows = [
+            (str(link.link_type), f"{link.strength:g}", f"{end(link.source)} → {end(link.target)}")
+            for link in links_found
+        ]
     lines = table(rows, ("TYPE", "STRENGTH", "FROM → TO"), is_whole=True) if rows else ["no links"]
-    return Answer({"links": [one.to_json() for one in found]}, lines)
+    return Answer({"links": [one.to_json() for one in links_found]}, lines)
 
 
-def context_lines(found: WorkingContext, _: Options) -> Iterator[str]:
+def context_lines(context: WorkingContext, _: Options) -> Iterator[str]:
     now = datetime.now(UTC)
-    used = "nothing was noted in the last half hour" if found.last_updated is None else ago(found.last_updated, now)
+    used = "nothing was noted in the last half hour" if context.last_updated is None else ago(context.last_updated, now)
     yield from facts(
         [
-            ("context", found.context_id),
-            ("at hand", counted(len(found), "memory")),
+            ("context", context.context_id),
+            ("at hand", counted(len(context), "memory")),
             ("last used", used),
-            ("source", found.source.value + (f" ({found.reason})" if found.reason else "")),
+            ("source", context.source.value + (f" ({context.reason})" if context.reason else "")),
         ]
     )
-    known = {memory.id for memory in found.items}
-    at_hand = (*found.items, *(one for one in found.remote if one.id not in known))
+    local_ids = {memory.id for memory in context.items}
+    at_hand = (*context.items, *(one for one in context.remote if one.id not in local_ids))
     yield from (f"  {summary(memory)}" for memory in at_hand)
     by_id = {memory.id: memory for memory in at_hand}
     shown: set[tuple[str, str, str]] = set()  # a link between two that are at hand is told of each of them
-    for one in found.related or ():
-        this, other, kind = one["linked_to"], one["id"] or one["remote_id"], one["link_type"]
-        source, target = (this, other) if one["direction"] == "outgoing" else (other, this)
+    for link in context.related or ():
+        this, other, kind = link["linked_to"], link["id"] or link["remote_id"], link["link_type"]
+        source, target = (this, other) if link["direction"] == "outgoing" else (other, this)
         if (source, target, kind) in shown:
             continue
         shown.add((source, target, kind))
         if other in by_id:
             yield f"  {kind}: {summary(by_id[source])} → {summary(by_id[target])}"
         else:
-            yield f"  {kind}: {one_line(one.get('title') or one.get('content') or other)}"
+            yield f"  {kind}: {one_line(link.get('title') or link.get('content') or other)}"
 
 
 def _assessment_lines(assessment: Assessment) -> Iterator[str]:
@@ -74,4 +77,4 @@ def _assessment_lines(assessment: Assessment) -> Iterator[str]:
     if not assessment.memory_informed:
         yield "no similar task is known; record what comes of this one: kingly-memory task record"
         return
-    yield from table([(one.status, f"{one.relevance:.2f}", one.task) for one in assessment.evidence])
+    yield from table([(task.status, f"{task.relevance:.2f}", task.task) for task in assessment.evidence])

@@ -26,122 +26,122 @@ _NAME = 36
 _ACTIONS_SHOWN = 20
 
 
-def threads_list_lines(found: Sequence[Glance], options: Options) -> list[str]:
+def threads_list_lines(threads: Sequence[Glance], options: Options) -> list[str]:
     now = datetime.now(UTC)
     lines = Table(
         ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE"),
-        lambda one: (
-            shortened(one_line(one.id), _NAME),
-            "pinned" if one.pinned else one.status,
-            one.message_count,
-            f"{one.weight:.2f}",
-            ago(one.last_active, now),
-            one.title,
+        lambda thread: (
+            shortened(one_line(thread.id), _NAME),
+            "pinned" if thread.pinned else thread.status,
+            thread.message_count,
+            f"{thread.weight:.2f}",
+            ago(thread.last_active, now),
+            thread.title,
         ),
         "no thread: memories that are stored with --context belong to one",
-    )(found, options)
-    return [*lines, *(["there may be more: --limit shows them"] if len(found) == options.limit else [])]
+    )(threads, options)
+    return [*lines, *(["there may be more: --limit shows them"] if len(threads) == options.limit else [])]
 
 
-def threads_recall_lines(found: Recalled, _: Options) -> Iterator[str]:
+def threads_recall_lines(recalled: Recalled, _: Options) -> Iterator[str]:
     now = datetime.now(UTC)
-    yield found.message
-    for one in found.threads:
-        archived = "" if one.status == "active" else f", {one.status}"
-        yield f"{one.id}  {one_line(one.title)} ({counted(one.message_count, 'message')}{archived})"
-        yield from _messages(one.messages, now)
+    yield recalled.message
+    for thread in recalled.threads:
+        archived = "" if thread.status == "active" else f", {thread.status}"
+        yield f"{thread.id}  {one_line(thread.title)} ({counted(thread.message_count, 'message')}{archived})"
+        yield from _messages(thread.messages, now)
 
 
 def suggestions(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out, reads=True) as router:
-        told = router.threads.suggestions(options.context, within=inf).to_json()
-    return Answer(told, _suggestion_lines(told, options))
+        data = router.threads.suggestions(options.context, within=inf).to_json()
+    return Answer(data, _suggestion_lines(data, options))
 
 
-def threads_show_lines(one: ThreadView, _: Options) -> Iterator[str]:
+def threads_show_lines(thread: ThreadView, _: Options) -> Iterator[str]:
     now = datetime.now(UTC)
-    yield one.title
-    status = one.status if one.into is None else f"merged into {one.into}, which is shown here"
+    yield thread.title
+    status = thread.status if thread.into is None else f"merged into {thread.into}, which is shown here"
     recalled = "never"
-    if one.recalled_at is not None:
-        recalled = f"{counted(one.recalls, 'time')}, last {ago(one.recalled_at, now)}"
-    told = [
-        ("thread", one.id),
+    if thread.recalled_at is not None:
+        recalled = f"{counted(thread.recalls, 'time')}, last {ago(thread.recalled_at, now)}"
+    rows = [
+        ("thread", thread.id),
         ("status", status),
-        ("topics", ", ".join(one.topics)),
-        ("weight", f"{one.weight:.2f}{', pinned' if one.pinned else ''}, relevance {one.relevance:.2f}"),
-        ("active", f"{ago(one.last_active, now)}, since {one.created_at.date().isoformat()}"),
+        ("topics", ", ".join(thread.topics)),
+        ("weight", f"{thread.weight:.2f}{', pinned' if thread.pinned else ''}, relevance {thread.relevance:.2f}"),
+        ("active", f"{ago(thread.last_active, now)}, since {thread.created_at.date().isoformat()}"),
         ("recalled", recalled),
-        *([("holds", ", ".join(one.merged))] if one.merged else []),
-        *([("drift", " → ".join(one.drift_history))] if one.drift_history else []),
+        *([("holds", ", ".join(thread.merged))] if thread.merged else []),
+        *([("drift", " → ".join(thread.drift_history))] if thread.drift_history else []),
     ]
-    yield from (f"  {line}" for line in facts(told))
-    archived = f", {one.archived_count:,} of them in the archive" if one.archived_count else ""
-    yield f"{counted(one.message_count, 'message')}{archived}"
-    yield from _messages(one.messages, now)
-    if one.next_first is not None:
-        yield f"more: the same with --first {one.next_first}"
+    yield from (f"  {line}" for line in facts(rows))
+    archived = f", {thread.archived_count:,} of them in the archive" if thread.archived_count else ""
+    yield f"{counted(thread.message_count, 'message')}{archived}"
+    yield from _messages(thread.messages, now)
+    if thread.next_first is not None:
+        yield f"more: the same with --first {thread.next_first}"
 
 
 def _messages(messages: Iterable[ThreadMessage], now: datetime) -> list[str]:
     rows = [
         (
-            one.memory.key or one.memory.id,
-            f"{ago(one.memory.created_at, now)}{' (archived)' if one.archived else ''}",
-            one.memory.content,
+            message.memory.key or message.memory.id,
+            f"{ago(message.memory.created_at, now)}{' (archived)' if message.archived else ''}",
+            message.memory.content,
         )
-        for one in messages
+        for message in messages
     ]
     return table(rows)
 
 
-def _suggestion_lines(told: JsonObject, options: Options) -> Iterator[str]:
+def _suggestion_lines(suggested: JsonObject, options: Options) -> Iterator[str]:
     """Each suggestion, and below it the command that does it here."""
-    health = told["health"]
+    health = suggested["health"]
     yield one_line(health["recommendation"].replace(COMPACT, f"`{command(options, 'compact')}`"))
     yield (
         f"  {counted(health['active_threads'], 'active thread')}, {health['utilisation']:.0%} of the room; "
         f"their weight, {health['total_weight']:.2f}, is {health['context_pressure']:.0%} of what is full"
     )
-    if told["unread"]:
-        yield f"  {counted(told['unread'], 'older thread')} not looked at"
-    for one in told["merge_candidates"]:
-        names = [one["thread_a"], one["thread_b"]]
-        yield f"merge   {one_line(' and '.join(names))}: {one['similarity']:.2f} alike. {one_line(one['reason'])}"
+    if suggested["unread"]:
+        yield f"  {counted(suggested['unread'], 'older thread')} not looked at"
+    for pair in suggested["merge_candidates"]:
+        names = [pair["thread_a"], pair["thread_b"]]
+        yield f"merge   {one_line(' and '.join(names))}: {pair['similarity']:.2f} alike. {one_line(pair['reason'])}"
         yield f"        {command(options, 'threads merge', *names)}"
-    if more := told["more"]["merge_candidates"]:
+    if more := suggested["more"]["merge_candidates"]:
         yield f"        and {more:,} more to merge"
-    for one in told["split_candidates"]:
-        yield f"split   {one_line(one['thread_id'])}: {one_line(one['reason'])}"
-        yield f"        {command(options, 'threads split', one['thread_id'])}"
-    if more := told["more"]["split_candidates"]:
+    for thread in suggested["split_candidates"]:
+        yield f"split   {one_line(thread['thread_id'])}: {one_line(thread['reason'])}"
+        yield f"        {command(options, 'threads split', thread['thread_id'])}"
+    if more := suggested["more"]["split_candidates"]:
         yield f"        and {more:,} more to split"
-    for one in told["recall_hints"]:
-        count = counted(one["thread_count"], "thread")
-        yield f"recall  {one_line(one['topic'])}: {count}, last mentioned {one['last_mentioned']}"
-        yield f"        {command(options, 'threads recall', one['topic'])}"
+    for hint in suggested["recall_hints"]:
+        count = counted(hint["thread_count"], "thread")
+        yield f"recall  {one_line(hint['topic'])}: {count}, last mentioned {hint['last_mentioned']}"
+        yield f"        {command(options, 'threads recall', hint['topic'])}"
 
 
-def compact_lines(told: JsonObject, options: Options) -> Iterator[str]:
+def compact_lines(report: JsonObject, options: Options) -> Iterator[str]:
     """What a compaction did or would do, thread by thread, and the command that takes it back."""
-    before, after = told["before"], told["after"]
-    would = "would be " if told["dry_run"] else ""
-    counts = Counter(action["action"] for action in told["actions"])
+    before, after = report["before"], report["after"]
+    would = "would be " if report["dry_run"] else ""
+    counts = Counter(action["action"] for action in report["actions"])
     yield f"{counted(counts['merge'], 'thread')} {would}merged, {counts['archive']:,} {would}archived"
     yield (
         f"  active {before['active_threads']:,} → {after['active_threads']:,}; "
-        f"weight {before['total_weight']:g} → {after['total_weight']:g}  ({told['strategy']})"
+        f"weight {before['total_weight']:g} → {after['total_weight']:g}  ({report['strategy']})"
     )
-    for action in told["actions"][:_ACTIONS_SHOWN]:
+    for action in report["actions"][:_ACTIONS_SHOWN]:
         if action["action"] == "merge":
             kept, gone = (one_line(name) for name in action["threads"])
             yield shortened(f"merge    {gone} into {kept}, {action['similarity']:.2f} alike", width())
         else:
             yield shortened(f"archive  {one_line(action['thread'])} for its {action['reason']}", width())
-    hidden = len(told["actions"]) - _ACTIONS_SHOWN
+    hidden = len(report["actions"]) - _ACTIONS_SHOWN
     if hidden > 0:
         yield f"and {hidden:,} more"
-    if not told["dry_run"] and (told["actions"] or before["total_weight"] != after["total_weight"]):
+    if not report["dry_run"] and (report["actions"] or before["total_weight"] != after["total_weight"]):
         yield f"undo: {command(options, 'sweep --undo')}"
 
 
@@ -156,12 +156,12 @@ def inject(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     if place.agent is None:
         place = replace(place, agent=HOST)
-    said = arguments(options.command.verb, options, place)
-    prompt, budget, session = checked(said["prompt"], options.budget_tokens, options.session)
+    fields = arguments(options.command.verb, options, place)
+    prompt, budget, session = checked(fields["prompt"], options.budget_tokens, options.session)
     settings = Settings.from_environment(home=place.home)
     check_trusted(place.home)
     with warnings_on(out), closing(open_reader(place, settings, repairs=False)) as reader:
-        found = injected(
+        injection = injected(
             prompt,
             reader.surroundings(),
             budget=budget,
@@ -169,8 +169,8 @@ def inject(options: Options, out: Output) -> Answer:
             session=session,
             log=parts.injections(place),
         )
-    if not found.text and not out.as_json:
-        kept_out = Counter(why.value for why in found.left_out.values())
+    if not injection.text and not out.as_json:
+        kept_out = Counter(why.value for why in injection.left_out.values())
         why = ", ".join(f"{count} × {why}" for why, count in kept_out.items())
         out.note(f"nothing is put in: {why}" if why else "nothing is put in")
-    return Answer(found.to_json(), [found.text] if found.text else [])
+    return Answer(injection.to_json(), [injection.text] if injection.text else [])

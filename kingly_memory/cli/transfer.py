@@ -56,8 +56,8 @@ def export(options: Options, out: Output) -> int:
                 for line, is_memory in lines:
                     exported.write(line)
                     written += is_memory
-            told = f"{counted(written, 'memory')} written to {Path(target)}"
-            out.show({"file": str(Path(target)), "memories": written}, [told])
+            written_to = f"{counted(written, 'memory')} written to {Path(target)}"
+            out.show({"file": str(Path(target)), "memories": written}, [written_to])
         if options.layout != jsonl.FORMAT:
             _say_who_is_left_out(reader, out)
         damaged = len(reader.damaged())
@@ -115,26 +115,26 @@ def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
 def _graph_lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
     """The knowledge graph as the reference memory server's file has it."""
     for memory, _ in reader.export():
-        one = graph.part(memory.key, memory.content, memory.metadata) if graph.TAG in memory.tags else None
-        if one is not None:
-            kind = "entity" if isinstance(one, graph.Entity) else "relation"
-            yield json.dumps({"type": kind, **one.to_json()}, ensure_ascii=False) + "\n", True
+        part = graph.part(memory.key, memory.content, memory.metadata) if graph.TAG in memory.tags else None
+        if part is not None:
+            kind = "entity" if isinstance(part, graph.Entity) else "relation"
+            yield json.dumps({"type": kind, **part.to_json()}, ensure_ascii=False) + "\n", True
 
 
 def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, bool]]:
     """Those of one user, or of nobody. Earlier revisions come before the memory as it stands now."""
     ids, contexts = list[str](), dict[str, None]()
-    for one in reader.exported():
-        for earlier in one.earlier:
+    for exported in reader.exported():
+        for earlier in exported.earlier:
             yield jsonl.line(earlier, None) + "\n", False
-        yield jsonl.line(one.memory, one.standing, one.beside) + "\n", True
-        ids.append(one.memory.id)
-        if one.memory.scope.context_id is not None:
-            contexts[one.memory.scope.context_id] = None
-    others = chain(
-        (jsonl.context_line(*said, user) for said in reader.contexts(contexts)),
+        yield jsonl.line(exported.memory, exported.standing, exported.beside) + "\n", True
+        ids.append(exported.memory.id)
+        if exported.memory.scope.context_id is not None:
+            contexts[exported.memory.scope.context_id] = None
+    beside = chain(
+        (jsonl.context_line(*context, user) for context in reader.contexts(contexts)),
         (jsonl.link_line(link.to_json(), user) for link in reader.links_from(ids)),
-        (jsonl.document_line(*found, user) for found in reader.documents()),
+        (jsonl.document_line(*document, user) for document in reader.documents()),
     )
-    for line in others:
+    for line in beside:
         yield line + "\n", False
