@@ -166,7 +166,7 @@ def trust_home(place: Place, settings: Settings) -> None:
 
 
 def erase_records(place: Place) -> Callable[[Sequence[str]], int]:
-    """Takes what is purged out of the home's audit."""
+    """Erase purged memories from the home's audit."""
 
     def erased(texts: Sequence[str]) -> int:
         from kingly_memory.adapters.audit import erase_records
@@ -178,7 +178,7 @@ def erase_records(place: Place) -> Callable[[Sequence[str]], int]:
 
 
 def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Station:
-    """The remotes are those whose addresses can be used."""
+    """The station of a router there. `remotes` are those whose addresses can be used."""
     routes = None
     if remotes:
         from kingly_memory.router.delivery.routes import Route, Routes

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Call(Protocol):
-    """Begins something on the event loop and waits for it."""
+    """Starts a call on the event loop and waits for its result."""
 
     def __call__(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
 

@@ -155,7 +155,7 @@ class LocalReader(View):
         return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
 
     def ids_beginning(self, beginning: str) -> Sequence[str]:
-        """Ids of the project's memories that begin so, whatever their standing."""
+        """Ids of the project's memories that begin with that text, whatever their standing."""
         return [one for one in self.rows.ids_beginning(beginning, MOST_BEGINNING) if self.readable(one) is not None]
 
     def list(self, limit: int = 50, before: int | None = None, *, forgotten: bool = False, **filters: Any) -> Page:

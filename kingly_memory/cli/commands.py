@@ -14,7 +14,7 @@ class Options(SimpleNamespace):
     """What a command line says, by the names of the parameters, and its `command`."""
 
     def but(self, **changes: Any) -> Options:
-        """The same, with that said instead."""
+        """A copy with other values."""
         return Options(**{**vars(self), **changes})
 
 
@@ -30,7 +30,7 @@ class Command(NamedTuple):
 
     @property
     def is_apart(self) -> bool:
-        """Of the options of every command it takes those alone that it has itself."""
+        """True when the command takes only its own options, and none of those that every command has."""
         return self.name.partition(" ")[0] in ("hub", "completion")
 
 
@@ -70,9 +70,9 @@ COMMON = (
     _takes("--user NAME", "user whose memories are meant (default: those that are nobody's)"),
     _takes("--agent NAME", "agent who speaks; search and list show only what this agent stored"),
 )
-"""Options of every command that is not apart, accepted before and after its name."""
+"""Options of every command that is not `is_apart`. They may stand before and after its name."""
 REMOTE = COMMON[2]
-"""May be said several times, and alone."""
+"""May be given several times, and without a value."""
 
 EXTRA: Mapping[str, tuple[Parameter, ...]] = {
     "store": (_takes("--origin WHO", "who said it: user, agent, tool, web, remote or import (default: who speaks)"),),
@@ -98,14 +98,14 @@ FILES: Mapping[str, str] = {
     **dict.fromkeys(("status", "sync", "remotes", "outbox", "embedder"), "remotes"),
     "search": "search",
 }
-"""The files with what the commands of verbs print, by command or group; `told` has how all others do."""
+"""The file that prints the answers of a verb, by command or group; `printing` prints all others."""
 
 READ_HERE = {"list", "history", "remotes list", "outbox list"}
-"""Verbs that are read from the store on this machine: that loads no router."""
+"""Verbs that read the store on this machine directly, so that no router is loaded."""
 OF_REMOTES = {"remotes", "outbox", "sync"}
-"""What cannot be done where the record of the added remotes cannot be read."""
+"""Commands that fail when the record of the added remotes cannot be read."""
 NAMES_ELSEWHERE = frozenset("store search list status get edit tag update history forget inject".split())
-"""Commands that say so where the project has nothing, and other ones have; `status` says it always."""
+"""Commands that note when the project is empty and other projects are not; `status` always notes it."""
 NAMED: Mapping[str, str] = {
     "threads list": "threads",
     "history": "revisions",
@@ -131,7 +131,7 @@ GROUPS: Mapping[str, str] = {
 """What the verbs of a group are about."""
 
 DAILY = "store search get list edit forget import status doctor config"
-"""The commands of which `--help` says a line each; `help all` does of every one."""
+"""Commands that `--help` lists with a line each; `help all` lists every command."""
 FOR: Mapping[str, str] = {
     "memories": "store search get list forget restore update tag edit history diff link links purge",
     "tasks and thoughts": "context task confidence thought",

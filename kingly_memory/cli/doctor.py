@@ -242,7 +242,7 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
 
 
 def _ways(place: Place) -> Findings:
-    """How memories and secrets get to the remotes, where that leaves something to be wished for."""
+    """Report unsafe ways to the remotes: a password in the address, no encryption, a token file that cannot be read."""
     from kingly_memory.home.secret_file import secret
 
     for reached in parts.reached(place):
@@ -261,7 +261,7 @@ def _ways(place: Place) -> Findings:
 
 
 def _hooks(home: Path, now: datetime) -> Findings:
-    """What hooks have kept quiet about."""
+    """Report failures of hooks, which say nothing themselves."""
     from kingly_memory.hosts import hook_log
 
     lately = [one for one in hook_log.failures(now) if one.home in (None, str(home))]

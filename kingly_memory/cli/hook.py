@@ -174,7 +174,7 @@ def _place(call: hooks.Call, options: SimpleNamespace) -> Place:
 
 
 def _write(answer: JsonObject) -> bool:
-    """In ASCII, whatever the host's encoding is. False when nobody has got it."""
+    """Write the answer in ASCII, which every encoding of a host reads. False when nobody reads it."""
     with suppress(OSError, ValueError, AttributeError):  # the host does not listen, or has closed it
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()
@@ -190,7 +190,7 @@ def _note(event: str, error: Exception, home: Path | None) -> None:
 
 
 def _note_success(event: str, home: Path) -> None:
-    """`doctor` stops to speak of what is over. A day after the last failure nothing is read for it."""
+    """Note that the hook worked, so that `doctor` stops reporting it. A day after the last failure nothing is read."""
     with suppress(Exception):
         written_s = (user_data_folder() / hooks.LOG).stat().st_mtime
         if time.time() - written_s < A_DAY_S:

@@ -149,7 +149,7 @@ class ImportTally:
 
     @property
     def done(self) -> int:
-        """Memories, without those that stay away."""
+        """The number of memories, without those that stay away."""
         return sum(self.taken[: Taken._fields.index("stays_away")])
 
     def to_json(self) -> JsonObject:

@@ -113,7 +113,7 @@ def store(options: Options, out: Output) -> Answer:
 
 
 def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[str]:
-    """The remotes whose links are so."""
+    """The names of the remotes whose link fulfils `are`."""
     return [label or "the remote" for label, link in links_of(status).items() if are(link)]
 
 
@@ -349,7 +349,7 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
 
 
 def explanation(explained: JsonObject) -> list[str]:
-    """What becomes of a memory and why, a fact a line: below `get --explain`."""
+    """The lines of `get --explain`: what becomes of a memory and why, one fact each."""
     tier, uses, archived = explained["tier"], explained["uses"], explained["archived"]
     used = (
         f", the last {when(datetime.fromisoformat(uses['last_used']))}"

@@ -23,13 +23,13 @@ DESCRIPTION = "Memory for agents that keeps working when the network doesn't. `k
 _LIMIT = re.compile(r"-n(?:=?(\d+))?")
 """`-n 5`, `-n5` or `-n=5`, for `--limit 5`."""
 _TEXT = re.compile(r"-?|[^-].*|-\d*\.?\d+|-.* .*", re.DOTALL)
-"""What is no option: also a dash alone, a negative number, and what has a space in it."""
+"""Matches a word that is no option: also a dash alone, a negative number, and a word with a space."""
 _VALUE = re.compile(rf"{_TEXT.pattern}|-\d.*", re.DOTALL)
-"""What an option takes: also what begins like a negative number, of which the option itself says what is wrong."""
+"""Matches the value of an option. Also a malformed negative number, which the option then refuses by name."""
 
 
 _UTF8 = ("key", "key_or_id", "content")
-"""What may not have other bytes: two keys would become one. Names of files may."""
+"""Arguments that must be UTF-8, because other bytes would make two keys one. Names of files may have other bytes."""
 
 
 class UsageError(KinglyMemoryError):
@@ -150,7 +150,7 @@ class _Line:
         setattr(self._options, parameter.dest, value)
 
     def _fill(self, command: Command) -> None:
-        """Give the texts to what is no option, in its order."""
+        """Give the texts to the positional parameters, in their order."""
         left = self._texts
         for parameter in parameters_of(command):
             if parameter.is_option:
@@ -192,7 +192,7 @@ def _is_required(parameter: Parameter) -> bool:
 
 
 def next_words(begun: str, names: Iterable[str]) -> Sequence[str]:
-    """The words that may come next in the name of a command of which that much was said."""
+    """The words that may come next in the name of a command that begins so."""
     start = f"{begun} ".lstrip()
     rest = (name.removeprefix(start) for name in names if name.startswith(start))
     return list(dict.fromkeys(name.partition(" ")[0] for name in rest))

@@ -1,4 +1,4 @@
-"""From options to a place, and from a place to a reader or a router. The one door of the commands to the rooms."""
+"""From options to a place, and from a place to a reader or a router. Commands reach the store only through here."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def resolved_place(options: Options) -> tuple[Place, list[tuple[str | None, Inva
 
 
 def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
-    """What the command line says of the verb's parameters. Raises InvalidInput."""
+    """The arguments of the verb, as the command line gives them. Raises InvalidInput."""
     fields: dict[str, Any] = {}
     for parameter in verb.of("command"):
         value = getattr(options, parameter.dest)
@@ -140,7 +140,7 @@ def author(place: Place) -> str:
 
 
 def whole_ids(named: str | list[str] | None, options: Options, out: Output) -> str | list[str] | None:
-    """With whole ids for those of which only the beginning was said, as long as that fits one memory alone."""
+    """The names, with whole ids in the place of beginnings of ids. A beginning must fit one memory alone."""
     if isinstance(named, list):
         return [str(whole_ids(one, options, out)) for one in named]
     if named is None or not _BEGINNING.fullmatch(named):
@@ -248,7 +248,7 @@ class Elsewhere(NamedTuple):
     what: str
     to_do: str
     is_all: bool
-    """The project itself has nothing."""
+    """True when the project itself has nothing."""
 
 
 def elsewhere(options: Options, out: Output) -> Elsewhere | None:

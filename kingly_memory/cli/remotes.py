@@ -305,7 +305,7 @@ OK, NOTE, PROBLEM = (partial(Finding, level) for level in Level)
 
 
 def of_remotes(options: Options, place: Place, status: JsonObject, strange: Container[str] = ()) -> Findings:
-    """The link and the outbox, of each remote where they have names. To those that are `strange` nothing is sent."""
+    """Report the link and the outbox of each remote. Nothing is sent to remotes that are `strange`."""
     for label, link in links_of(status).items():
         sync = None if link["endpoint"] in strange else command(options, "sync")
         if sync is not None and label is not None:  # alone it would be the first, which may be sent what is not for it

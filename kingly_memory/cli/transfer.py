@@ -122,7 +122,7 @@ def _graph_lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
 
 
 def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, bool]]:
-    """Those of one user, or of nobody. Earlier revisions come before the memory as it stands now."""
+    """The lines of one user, or of nobody. Earlier revisions come before the memory as it stands now."""
     ids, contexts = list[str](), dict[str, None]()
     for exported in reader.exported():
         for earlier in exported.earlier:

@@ -84,7 +84,7 @@ def keep(
 
 
 def _new(candidates: Sequence[Statement], most: int, place: Place, settings: Settings) -> list[Statement]:
-    """Those that are kept."""
+    """The statements that are new and worth keeping."""
     if not candidates:
         return []
     with closing(open_reader(place, settings, repairs=False)) as reader:
@@ -153,7 +153,7 @@ class Progress:
                 json.dump({"sessions": dict(latest)}, file)
 
     def _read(self) -> dict[str, tuple[int, float]]:
-        """Empty when there is no such file, or none that makes sense. Raises StoreUntrusted."""
+        """What the file says; empty when there is no file or it cannot be understood. Raises StoreUntrusted."""
         check_folder(self._home)
         try:
             with os.fdopen(opened(self._path, os.O_RDONLY), "rb") as file:
@@ -164,5 +164,5 @@ class Progress:
 
 
 def _digest(session: str) -> str:
-    """A host's words never become part of a file's structure or name."""
+    """The digest of a host's name for something. The name itself never becomes part of a file's structure or name."""
     return sha256(session.encode(errors="replace")).hexdigest()[:32]

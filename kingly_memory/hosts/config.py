@@ -29,7 +29,7 @@ RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
 CODEX_SECTION = "mcp_servers"
 """Under which Codex has its servers, in a file that is TOML."""
 SCRIPT = "script"
-"""Under which a snippet has the text of a file that is no data."""
+"""The key under which a snippet holds the text of a script."""
 
 _HOOK_VARIABLES = ("KINGLY_HOME", "KINGLY_PROJECT", "KINGLY_USER", "KINGLY_AGENT")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -75,21 +75,21 @@ class _Host(NamedTuple):
     section: str
     """The name in its file under which servers stand."""
     file: Callable[[Path], Path]
-    """From the project's folder to the file."""
+    """Gives the file for a project's folder."""
     more: Mapping[str, Any] = {}
-    """What else it wants to be told of a server."""
+    """Further settings that it wants for a server."""
     in_workspace: bool = False
-    """It starts servers somewhere else than in the project."""
+    """True when it starts servers outside of the project's folder."""
     hooks: Callable[[Path], Path] | None = None
-    """To the file that has its hooks."""
+    """Gives the file of its hooks for a project's folder; None when it has no hooks."""
     events: tuple[str, ...] = ()
     flat: bool = False
-    """A hook stands directly under its event, in a file that says its version."""
+    """True when a hook stands directly under its event, in a file that says its version."""
     command: str = "command"
     timeout: str = "timeout"
-    """What it calls these two of a hook."""
+    """Its names for these two fields of a hook."""
     ticks: int = 1
-    """In how many parts of a second it counts the timeout."""
+    """Units of its timeout in a second: 1 for seconds, 1000 for milliseconds."""
 
 
 def _claude_desktop_file(_: Path) -> Path:

@@ -30,7 +30,7 @@ NAMES = {
 }
 """What hosts call events for which they have other names than Claude Code."""
 LOSING = ("compact", "clear")
-"""Sources of a session's start that leave nothing of what was put in before."""
+"""Sources of a session's start after which the host no longer has the notes that were put in before."""
 HOST = "claude-code"
 """Whose event it is where the command names no host. A host is the agent who speaks, unless the command line or
 KINGLY_AGENT says otherwise."""
@@ -70,7 +70,7 @@ class HookAnswer(NamedTuple):
 
     reply: JsonObject | None = None
     remember: Callable[[float], None] = lambda _: None
-    """Is told how long the hook took, in milliseconds."""
+    """Called with the milliseconds that the hook took."""
 
 
 def called(event: str, data: bytes, host: str = HOST) -> Call:

@@ -27,11 +27,11 @@ WEIGHTY = 0.7
 WEIGHED = 200
 """The project's latest memories, of which the weightiest are looked for."""
 PINNED = "pinned"
-"""Tag of what may be pinned; the facet `attention` says whether it still is."""
+"""Tag of memories that may be pinned; the facet `attention` says whether one still is."""
 
 
 NotesBlock = tuple[str, Callable[[float], None]]
-"""The block of notes, and what remembers that it was put in: for when it has been, in so many milliseconds."""
+"""The block of notes, and a function that records that it was put in, and in how many milliseconds."""
 
 
 def for_prompt(prompt: str, session: str | None, place: Place, settings: Settings) -> NotesBlock:

@@ -18,7 +18,7 @@ from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import as_utc
 
 READ_BYTES = 1024 * 1024
-"""So much of a transcript is read at a time: it takes a second or two to look through."""
+"""Bytes of a transcript that are read at a time: looking through them takes a second or two."""
 LINE_BYTES = 1024 * 1024
 """A longer line holds a picture or the output of a tool, nothing that somebody said."""
 
@@ -142,7 +142,7 @@ def _text(content: Any) -> str:
 
 
 def _said(text: str) -> str:
-    """Without recalled notes and without what the host has put in between, also where its end is missing."""
+    """The text without recalled notes and insertions of the host, also those that are not closed."""
     own = without_fenced(text)
     if "<user_query>" in own:  # Cursor: what stands around it is not the user's
         own = "\n".join(re.findall(r"<user_query>(.*?)(?:</user_query>|\Z)", own, flags=re.DOTALL))

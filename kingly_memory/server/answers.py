@@ -62,13 +62,13 @@ async def answer(verb: Verb, memory: MemoryRouter, arguments: JsonObject) -> Jso
 
 
 def _json(verb: Verb, result: Any) -> JsonObject:
-    """What has no fields is the first that the tool answers."""
+    """The fields of a result. A result without fields becomes the first field that the tool declares."""
     fields = plain(result)
     return fields if isinstance(fields, dict) else {next(one for one in verb.answers if one != "success"): fields}
 
 
 def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> JsonObject:
-    """A memory with so many characters of its text, or with all of it."""
+    """The fields of a memory, with `characters` of its text or all of it."""
     most = len(memory.content) if characters is None else characters
     fields = memory.to_json()
     scope = fields.pop("scope")
@@ -87,7 +87,7 @@ def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> J
 
 
 def found(results: Results, *_: Any) -> JsonObject:
-    """With how it was done: the verb names which of that is told."""
+    """The hits and how the search was done. The verb's declaration decides which of these fields are answered."""
     return {
         "excluded": {},
         "asked": None,

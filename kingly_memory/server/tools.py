@@ -69,8 +69,8 @@ def tools(toolsets: Collection[str]) -> list[Tool]:
 
 
 def _tool(name: str, verb: Verb) -> Tool:
-    """In few words, since every host sends them to its model. Answers are structured all the same: their schemas would
-    be twice as long as all the rest."""
+    """Short, since every host sends its tools to its model. Answers are structured, but their schemas are left out:
+    they would be twice as long as all the rest."""
     takes = verb.of("tool")
     required = [one.tool_name for one in takes if one.default is NOT_GIVEN]
     schema = {
@@ -89,7 +89,7 @@ def _tool(name: str, verb: Verb) -> Tool:
 
 
 def _schema(parameter: Parameter) -> JsonObject:
-    """What the argument may be. Other spellings are accepted and not told of: each argument would be offered twice."""
+    """The schema of an argument. Other spellings are accepted but not listed: each argument would be offered twice."""
     arg, default = parameter.arg, parameter.usual
     schema: JsonObject = {"description": arg.words}
     if parameter.type == "text or texts":
