@@ -74,7 +74,7 @@ class Documents(Family):
         """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
         named = [(checked_namespace(namespace), validation.required("key", key)) for namespace, key in places]
         engine, now = self._engine, self._engine.clock.now()
-        loaded = await engine.read(lambda: [engine.reader.documents.document(engine.space, *one) for one in named])
+        loaded = await engine.read(lambda: [engine.reader.documents.document(engine.space, *place) for place in named])
         return tuple(None if document is None or document.is_over(now) else document for document in loaded)
 
     @verb("documents delete", "document_delete", "documents", "Delete a document", destroys=True, repeatable=True)

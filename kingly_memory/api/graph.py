@@ -68,7 +68,7 @@ class Graph(Family):
                 if entity is None:
                     shown = validation.shown(name)
                     raise InvalidInput("entityName", f"Entity with name {shown} not found; create it first")
-                added.append(tuple(one for one in contents if one not in entity.observations))
+                added.append(tuple(content for content in contents if content not in entity.observations))
                 extended = entity._replace(observations=(*entity.observations, *added[-1]))
                 stored += self._revise(extended, transaction, context) if added[-1] else []
             return stored, added

@@ -158,7 +158,7 @@ class LifecycleVerbs(Family):
         engine = self._engine
         await engine.opened()
         whole = await self._whole(user) if whole_project or user is not None else []
-        names = [one.name for one in whole]
+        names = [space.name for space in whole]
         if key_or_id is not None:
             row = await engine.read(lambda: engine.view.find(key_or_id) or engine.view.remains(key_or_id))
             if row is None and await engine.read(lambda: engine.view.readable(key_or_id)) is not None:
@@ -170,7 +170,7 @@ class LifecycleVerbs(Family):
             query = validation.query("", space=engine.space, tags=tags, context_id=context_id, agent=by_agent)
             candidates = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
             rows = [row for row in candidates if not row.is_tombstone]
-        is_there = any(one.documents for one in whole) or not all(row.is_tombstone for row in rows)
+        is_there = any(space.documents for space in whole) or not all(row.is_tombstone for row in rows)
         if user is not None and not is_there:
             raise InvalidInput("user", f"this home holds nothing of a user {validation.shown(user)!r}")
         if whole_project and not whole and project_and_user(engine.space)[1] is not None:

@@ -37,7 +37,7 @@ class SessionLog(Family):
         most = None if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
         until, engine = validation.label("before", before), self._engine
         items_read = await engine.read(lambda: engine.reader.documents.log(engine.space, self.session, until, most))
-        return tuple(LogItem(one.key, one.value, one.created_at) for one in reversed(items_read))
+        return tuple(LogItem(item.key, item.value, item.created_at) for item in reversed(items_read))
 
     async def pop(self) -> Any | None:
         """Take the last item off; None when there is none. Items that cannot be read go with it. Raises StoreError."""

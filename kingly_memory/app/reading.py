@@ -169,7 +169,7 @@ class LocalReader(View):
         yield self._place.user, self
         if self._place.user is not None:
             return
-        spaces = [project_and_user(one.name) for one in self.rows.spaces() if one.is_used]
+        spaces = [project_and_user(space.name) for space in self.rows.spaces() if space.is_used]
         for user in (user for project, user in spaces if project == self._place.project and user is not None):
             reader = LocalReader(replace(self._place, user=user), self.settings, repairs=self._repairs)
             with closing(reader):

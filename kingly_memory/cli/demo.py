@@ -70,7 +70,7 @@ def _tell_story(story: _Story, memory: SyncMemoryRouter) -> bool:
     story.chapter("An agent stores what its team learns. When a store returns, the memory is safe on this machine.")
     story.store_one(memory, learnt[1])
     story.store_one(memory, learnt[-2])
-    story.store_many(memory, [one for one in learnt if one not in (learnt[1], learnt[-2])])
+    story.store_many(memory, [fields for fields in learnt if fields not in (learnt[1], learnt[-2])])
     story.sync(memory)
     story.chapter("It searches. This machine and the hub answer together.")
     story.search(memory, TEXTS["asked"])

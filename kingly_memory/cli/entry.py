@@ -46,7 +46,7 @@ def is_hook(arguments: Sequence[str]) -> bool:
     from kingly_memory.cli.commands import COMMON, REMOTE, commands
 
     # `--remote` may stand alone before the verb.
-    with_a_value = {f"--{one.option}" for one in COMMON if one.type != "flag" and one is not REMOTE}
+    with_a_value = {f"--{option.option}" for option in COMMON if option.type != "flag" and option is not REMOTE}
     verbs = {command.name.partition(" ")[0] for command in commands()}
     before = ["", *arguments]
     named = (one for last, one in zip(before, arguments, strict=False) if one in verbs and last not in with_a_value)

@@ -45,7 +45,7 @@ def trust(options: Options, _: Output) -> Answer:
         return Answer({"trusted": listing}, _LISTED(listing, options))
     home, path = _chosen(options)
     if options.remove:
-        listed = [place(one) for one in (path, home) if one is not None and place(one) in trusted.entries]
+        listed = [place(chosen) for chosen in (path, home) if chosen is not None and place(chosen) in trusted.entries]
         if not listed:
             raise InvalidInput("path", f"{path or home} is not trusted; `kingly-memory trust --list` shows what is")
         change_list({}, removed=listed)

@@ -160,7 +160,10 @@ class ImportTally:
             **({"users": [*self.users]} if self.users else {}),
             **({"passed_over": self.passed_over} if self.passed_over else {}),
             **({"unknown_fields": [*self.unknown]} if self.unknown else {}),
-            "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
+            "problems": [
+                {"path": str(problem.path), "place": problem.place, "message": problem.reason}
+                for problem in self.problems
+            ],
             "took_s": round(time.monotonic() - self.began, 3),
         }
 
@@ -237,11 +240,11 @@ class _Import:
     def _sync(self, found_file: FoundFile, path: Path) -> None:
         """Have the memories of a folder's notes say what the folder says."""
         read, root, tally = list(found_file.entries), Path(os.path.realpath(path)), self._tally
-        tally.problems += [one for one in read if isinstance(one, Problem)]
-        noted = [one for one in read if isinstance(one, ImportedNote)]
-        passed = [one for one in read if isinstance(one, notes.PassedOver)]
-        whys = dict.fromkeys(one.why for one in passed)
-        tally.passed_over = {why: [one.path.name for one in passed if one.why == why] for why in whys}
+        tally.problems += [note for note in read if isinstance(note, Problem)]
+        noted = [note for note in read if isinstance(note, ImportedNote)]
+        passed = [note for note in read if isinstance(note, notes.PassedOver)]
+        whys = dict.fromkeys(skipped.why for skipped in passed)
+        tally.passed_over = {why: [skipped.path.name for skipped in passed if skipped.why == why] for why in whys}
         folder, unread = root if root.is_dir() else root.parent, tuple(str(one.path) for one in tally.problems)
         plan = self._router.plan_notes(FoundNotes(str(root), str(folder), noted, unread))
         if plan.stays:
@@ -261,13 +264,13 @@ class _Import:
     def _take(self, found_file: FoundFile, path: Path) -> None:
         tally = self._tally
         for batch in batches(found_file.entries, BATCH):
-            tally.problems.extend(one for one in batch if isinstance(one, Problem))
+            tally.problems.extend(entry for entry in batch if isinstance(entry, Problem))
             for entry in batch:
                 if isinstance(entry, Imported | Beside) and entry.user is not None and self._place.user is None:
                     tally.users[entry.user] = None
             # A dry run takes each batch back, so nothing that lies beside memories of another one can be tried.
             kinds = Imported if tally.dry_run else Imported | Beside
-            self._remember([one for one in batch if isinstance(one, kinds)], path)
+            self._remember([entry for entry in batch if isinstance(entry, kinds)], path)
             self._out.progress(counted(tally.done, "memory"))
 
     def _remember(self, entries: Sequence[Imported | Beside], path: Path) -> None:

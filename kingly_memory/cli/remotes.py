@@ -191,7 +191,7 @@ def sync(options: Options, out: Output) -> Answer:
     validation.seconds("timeout", options.timeout)
     with reading(place, out) as reader:
         reader.routes(options.remote_label)  # raises where there is none
-        strange = next((one.endpoint for one in reader.remotes() if one.in_use and one.is_strange), None)
+        strange = next((remote.endpoint for remote in reader.remotes() if remote.in_use and remote.is_strange), None)
     if place.remote_use is RemoteUse.ONCE and strange is not None:
         raise InvalidInput("remote", f"{strange} is no remote of this project; `{adding(strange)}` makes it one")
     with routing(place, out) as router:

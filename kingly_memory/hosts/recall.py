@@ -92,7 +92,8 @@ def _of_project(reader: LocalReader, around: Surroundings, session: str | None) 
     facets = around.reader.facets("attention", [memory.id for memory in tagged])
     pins = {name: facet.get("weight") for name, facet in facets.items() if facet.get("pinned") is True}
     weights = {name: weight if isinstance(weight, int | float) else 1.0 for name, weight in pins.items()}
-    pinned = sorted((one for one in tagged if one.id in weights), key=lambda one: weights[one.id], reverse=True)
+    pinned = [memory for memory in tagged if memory.id in weights]
+    pinned.sort(key=lambda memory: weights[memory.id], reverse=True)
     own = reader.list(limit=LOOKED_AT, context_id=session).memories if session else ()
     latest = reader.list(limit=WEIGHED).memories
     weighty = [memory for memory in latest if memory.significance >= WEIGHTY]

@@ -166,7 +166,7 @@ def forgotten(memory: Memory, *_: Any) -> JsonObject:
 
 
 def history(result: Sequence[Memory], *_: Any) -> JsonObject:
-    shown = ({**memory_shown(one), "revision": one.revision} for one in result[:MOST_REVISIONS])
+    shown = ({**memory_shown(revision), "revision": revision.revision} for revision in result[:MOST_REVISIONS])
     names = ("revision", "content", "cut", "title", "tags", "significance", "agent", "origin", "updated_at")
     return {"revisions": [{name: one[name] for name in names} for one in shown]}
 
@@ -274,5 +274,5 @@ ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "ai_split": threads,
     "ai_merge": merged,
     "memory_inject": injected,
-    "document_namespaces": lambda found, *_: {"namespaces": ["/".join(one) for one in found]},
+    "document_namespaces": lambda namespaces, *_: {"namespaces": ["/".join(namespace) for namespace in namespaces]},
 }

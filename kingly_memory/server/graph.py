@@ -103,10 +103,10 @@ async def call(memory: MemoryRouter, name: str, given: Mapping[str, Any]) -> Cal
     match name:
         case "create_entities":
             new = await graph.create_entities(map(_entity, arguments["entities"]))
-            return _listed("entities", [one.to_json() for one in new])
+            return _listed("entities", [entity.to_json() for entity in new])
         case "create_relations":
             related = await graph.create_relations(map(_relation, arguments["relations"]))
-            return _listed("relations", [one.to_json() for one in related])
+            return _listed("relations", [relation.to_json() for relation in related])
         case "add_observations":
             additions = [
                 (observation["entityName"], observation["contents"]) for observation in arguments["observations"]
