@@ -134,9 +134,9 @@ def _settings(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     if unknown := unknown_variables():
         out.note(f"nothing reads {', '.join(unknown)}")
-    settings, told = Settings.from_environment(home=place.home), given_settings(home=place.home)
+    settings, given = Settings.from_environment(home=place.home), given_settings(home=place.home)
     rows = [
-        (name, written(attrgetter(name)(settings)), told[name].by if name in told else "default")
+        (name, written(attrgetter(name)(settings)), given[name].by if name in given else "default")
         for name in settings_by_name()
     ]
     shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
