@@ -336,7 +336,9 @@ OWN = (
             "event EVENT",
             "UserPromptSubmit, SessionStart (recall), PreCompact, Stop, SessionEnd (capture); default: the input's",
         ),
-        _takes("host HOST", "whose event it is: claude-code (default), codex, gemini or copilot"),
+        _takes(
+            "host HOST", "whose event it is: claude-code (default), codex, gemini, copilot, opencode, cursor or vscode"
+        ),
         _takes("--wait", "capture before returning, and not in the background afterwards (Stop, SessionEnd)"),
     ),
     _own(

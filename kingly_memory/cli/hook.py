@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CAPTURE_DEADLINE_S = 20.0
 """For capturing, which no prompt waits for. Hosts end hooks that capture after 30 s, see `hosts.config`."""
+SLOW = "it took longer than its deadline and was ended; on a busy machine KINGLY_HOOK_DEADLINE_S=1 gives it more time"
 A_DAY_S = 86_400.0
 START_DEADLINE_S = 1.0
 """For a session's start, unless `hook_deadline_s` is longer: it happens once, nobody has typed anything yet, and the
@@ -90,7 +91,7 @@ class Watch(threading.Thread):
             try:
                 from kingly_memory.hosts import hook_log
 
-                hook_log.note(self._event, "it took longer than its deadline and was ended", self.home)
+                hook_log.note(self._event, SLOW, self.home)
             finally:
                 os._exit(0)
 
@@ -104,6 +105,7 @@ def _answer(options: SimpleNamespace, began: float) -> None:
     event: str = options.event or ""
     watch: Watch | None = None
     answer = hooks.HookAnswer()
+    worked_in: Path | None = None
     try:
         settings = Settings.from_environment()
         watch = Watch(event, began + deadline_s(event, settings))
@@ -122,7 +124,7 @@ def _answer(options: SimpleNamespace, began: float) -> None:
             else:
                 hooks.capture(call, place, settings)
         if call.event not in hooks.DETACHED or options.wait:
-            _note_success(event, place.home)
+            worked_in = place.home
     except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else
         _note(event, error, None if watch is None else watch.home)
     except KeyboardInterrupt:
@@ -132,6 +134,8 @@ def _answer(options: SimpleNamespace, began: float) -> None:
     if answer.reply is None or _write(answer.reply):
         with suppress(Exception):  # it has been said, and can be said again
             answer.remember((time.monotonic() - began) * 1000)
+    if worked_in is not None:  # after the answer, which it would make late
+        _note_success(event, worked_in)
 
 
 def deadline_s(event: str, settings: Settings) -> float:
