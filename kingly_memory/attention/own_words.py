@@ -21,10 +21,11 @@ ELSEWHERE = "\0"
 """Stands for a quotation: a sentence with one is not all the speaker's."""
 _CODE = re.compile(r"^ *(```|~~~).*?(?:^ *\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED = re.compile(
-    r"[\"\u201c\u201e\u00ab](?:[^\s\"\u201d\u00bb]+\s+){2}[^\"\u201d\u00bb]{1,2000}[\"\u201c\u201d\u00bb]"
+    r"[\"\u201c\u201e\u00ab](?:[^\s\"\u201d\u00bb]{1,200}\s{1,20}){2}[^\"\u201d\u00bb]{1,2000}[\"\u201c\u201d\u00bb]"
     rf"|[\"\u201c\u300c\u300e\u300a](?=[^\"\u201d]{{0,6}}[{UNBROKEN}])[^\"\u201d\u300d\u300f\u300b]{{5,2000}}[\"\u201d\u300d\u300f\u300b]"
 )
-"""Of three words or more; of five characters in a script without spaces."""
+"""Of three words or more; of five characters in a script without spaces. Every repetition has a limit: without one, a
+message of nothing but opening quotation marks takes minutes."""
 _SENTENCE_END = re.compile(r"[.!?]\s|[。！？]")
 _BLANK = re.compile(r"\n[ \t]*\n")
 
@@ -32,7 +33,7 @@ _HEADER = re.compile(
     r"^(?:[ \t]*(?:from|to|subject|sent|cc|date|von|an|betreff|gesendet|datum|de|para|asunto|enviado|fecha|发件人"
     r"|收件人"
     r"|主题|日期)[ \t]?[:：][ \t]*\S"
-    r"|[-\s_]*(?:\w+ )?(?:original|forwarded|ursprüngliche|weitergeleitete|mensaje|原始|转发)[ \w]*"
+    r"|[-\t _]*(?:\w+ )?(?:original|forwarded|ursprüngliche|weitergeleitete|mensaje|原始|转发)[ \w]*"
     r"(?:message|nachricht|reenviado|original|邮件)"
     r")",
     re.IGNORECASE | re.MULTILINE,

@@ -168,6 +168,14 @@ def test_any_text_can_be_looked_at(said: str, speaker: Speaker) -> None:
         assert 0 < len(one.content) <= 500
 
 
+@pytest.mark.parametrize("mark", ["\n", "-\n", "\t\n", "\u201c", "\u00aba", "```\n"])
+def test_marks_without_end_hide_nothing_before_them(mark: str) -> None:
+    """Where a rule reads on from each of them, this takes minutes."""
+    said = "Remember that staging lives on port 6432."
+    found = statements([Message("m", "user", f"{said}\n\n{mark * 40_000}", None)])
+    assert [statement.content for statement in found] == [said]
+
+
 def test_the_same_words_are_kept_once() -> None:
     said = ["We decided to use Postgres.", "We decided  to use postgres!"]
     assert len(list(statements([Message(one, "user", one, None) for one in said]))) == 1
