@@ -182,7 +182,7 @@ def _refused(refused: Refusal) -> Response:
     return _reply(refused.status, {"success": False, "error": refused.reason, **facts}, headers)
 
 
-# --- MCP --------------------------------------------------------------------------------------------------------------
+# --- stopping ---------------------------------------------------------------------------------------------------------
 
 
 class Draining:
@@ -209,6 +209,9 @@ class Draining:
             self._since_s = now_s
         is_watched = len(self._asked_s) == _WATCHED and now_s - self._asked_s[0] < _WATCHED_S
         return not is_watched or self._bad_answers >= _BAD_ANSWERS or now_s - self._since_s >= _LONGEST_S
+
+
+# --- MCP --------------------------------------------------------------------------------------------------------------
 
 
 class McpFace:
