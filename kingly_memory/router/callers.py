@@ -1,4 +1,4 @@
-"""Letting whoever calls a verb go before what goes on behind its back."""
+"""Lets calls of verbs go before work in the background."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 
 
 class CalledMeanwhile(Exception):
-    """Somebody has called a verb: what goes on behind its back is undone, and done later."""
+    """Somebody has called a verb: the work in the background is undone, and done later."""
 
 
 class Callers:
-    """Lets whoever calls a verb go before work that nobody waits for, which is done piece by piece. That has the whole
-    time while nobody calls, and else a tenth, by the real clock: interpreter and writer serve one at a time."""
+    """Lets calls of verbs go before work that nobody waits for, which is done piece by piece. That work has all the
+    time while nobody calls, else a tenth, by the real clock: interpreter and writer serve one at a time."""
 
     _THERE_S = 0.25
     """A caller seldom comes alone, and its call takes a moment."""
     _OTHERS = 9
-    """Times that a piece took, which callers have to themselves after it."""
+    """After a piece of work, callers have this many times as long as it took to themselves."""
 
     def __init__(self) -> None:
         self.called_s = -math.inf
@@ -33,7 +33,8 @@ class Callers:
             raise CalledMeanwhile
 
     async def let_pass(self, worked_s: float) -> None:
-        """After a piece that took so long. Nothing tells that nobody called."""
+        """Wait after a piece that took so long, until callers have had their time or have stopped calling. No event says
+        that they have stopped, so this looks at the clock."""
         theirs_s = time.monotonic() + self._OTHERS * worked_s
         while (wait_s := min(theirs_s, self.called_s + self._THERE_S) - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(wait_s)
