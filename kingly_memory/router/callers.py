@@ -33,8 +33,8 @@ class Callers:
             raise CalledMeanwhile
 
     async def let_pass(self, worked_s: float) -> None:
-        """Wait after a piece that took so long, until callers have had their time or have stopped calling. No event says
-        that they have stopped, so this looks at the clock."""
+        """Wait after a piece that took so long, until callers have had their time or have stopped calling. No event
+        says that they have stopped, so this looks at the clock."""
         theirs_s = time.monotonic() + self._OTHERS * worked_s
         while (wait_s := min(theirs_s, self.called_s + self._THERE_S) - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(wait_s)
