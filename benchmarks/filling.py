@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
-from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
+from kingly_memory.models import Memory, MemoryStatus, MemoryType, Origin, Scope
 from kingly_memory.ports import Transaction
 
 TOGETHER = 20_000
@@ -50,4 +50,4 @@ def fill(home: Path, memories: Iterable[Memory]) -> float:
 
 def _save(memories: list[Memory], transaction: Transaction) -> None:
     for memory in memories:
-        transaction.save(memory, Standing.LIVE)
+        transaction.save(memory, MemoryStatus.LIVE)

@@ -255,9 +255,7 @@ class Quarter:
             result.first += answer in shown[0] if shown else 0
             result.found += any(answer in text for text in shown[:SHOWN])
             result.tokens += estimated_tokens(json.dumps(found.to_json()["hits"], ensure_ascii=False))
-        alive: dict[MemoryId, Memory] = {
-            memory.id: memory for memory, standing in memory.export() if standing == "live"
-        }
+        alive: dict[MemoryId, Memory] = {memory.id: memory for memory, status in memory.export() if status == "live"}
         result.memories = len(alive)
         result.whole_tokens = sum(estimated_tokens(memory.content) for memory in alive.values())
         result.lost = [

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kingly_memory.ids import MemoryId
     from kingly_memory.imported import Beside, FoundNotes, NoteLinks, NotesPlan, NoteStep, SameFolder
     from kingly_memory.lifecycle.policies import WeakMemories
-    from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
+    from kingly_memory.models import Backup, JsonObject, Memory, MemoryStatus, Page, Receipt, Results, Taken
     from kingly_memory.observe import Observer
     from kingly_memory.ports import Clock, Embedder, InjectedPrompt, LanguageModel
     from kingly_memory.retrieval.verification import VerifiedResults
@@ -900,7 +900,7 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.weak(agent=agent))
 
     def explain(self, key_or_id: str) -> JsonObject | None:
-        """A memory's standing, strength, uses, lifetime, tier, why it is in the archive, and where it stands with each
+        """A memory's status, strength, uses, lifetime, tier, why it is in the archive, and where it stands with each
         remote (`remotes`: address, delivery, the remote's id of it); None when there is none. Does not count as a use.
         Raises InvalidInput.
         """
@@ -1331,7 +1331,7 @@ class SyncMemoryRouter(Portal):
         """Carry out steps of a plan, in one transaction and in their order. Says what came of them."""
         return self._call(lambda: self._awaiting.remember_notes(steps))
 
-    def export(self) -> Iterator[tuple[Memory, Standing]]:
+    def export(self) -> Iterator[tuple[Memory, MemoryStatus]]:
         """Every live and archived memory of the project and of the view's user, in the order they were first stored.
         Raises RouterClosed once the router is closed, also from the iterator.
         """

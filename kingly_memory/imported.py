@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus
 from kingly_memory.validation import Draft
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class ExportedMemory:
     """A memory with what it said before, the earliest first, and the facets that an export carries."""
 
     memory: Memory
-    standing: Standing
+    status: MemoryStatus
     earlier: tuple[Memory, ...]
     beside: Mapping[str, JsonObject]
 
@@ -148,7 +148,7 @@ class ExportedThread:
     False for one that lies in the archive."""
 
     id: str
-    memories: tuple[tuple[Memory, Standing], ...]
+    memories: tuple[tuple[Memory, MemoryStatus], ...]
     facets: Mapping[str, JsonObject]
     title: str
     topics: tuple[str, ...]

@@ -84,7 +84,7 @@ LEAST_TRUSTED_LAST = (Origin.USER, Origin.AGENT, Origin.DERIVED, Origin.IMPORT, 
 """What is made of several memories is no better trusted than the least of them."""
 
 
-class Standing(StrEnum):
+class MemoryStatus(StrEnum):
     """Whether a memory answers: live ones do, archived ones on request, forgotten ones never, cached ones are
     copies of what only the remote holds."""
 
@@ -98,7 +98,7 @@ WEIGHT_LIMIT = 10.0
 """No thread of a file or of another machine weighs more, so that none drowns out everything else: pins that are made
 here weigh 1.5 at most, and all other threads no more than 1."""
 
-KEPT = (Standing.LIVE, Standing.ARCHIVED)
+KEPT = (MemoryStatus.LIVE, MemoryStatus.ARCHIVED)
 """What a project has: alive, or put away."""
 
 

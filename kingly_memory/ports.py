@@ -16,10 +16,10 @@ from kingly_memory.models import (
     DeliveryState,
     JsonObject,
     Memory,
+    MemoryStatus,
     MemoryType,
     Query,
     Results,
-    Standing,
 )
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class Row(NamedTuple):
 
     position: int
     memory: Memory
-    standing: Standing
+    status: MemoryStatus
 
     @property
     def is_tombstone(self) -> bool:
         """True of what a purge leaves: a forgotten memory without content, which never comes back."""
-        return self.standing is Standing.FORGOTTEN and not self.memory.content
+        return self.status is MemoryStatus.FORGOTTEN and not self.memory.content
 
 
 class Scrubbed(NamedTuple):
@@ -318,17 +318,17 @@ class Transaction(Protocol):
         """Whether any live or archived memory of the project belongs to that context."""
         ...
 
-    def save(self, memory: Memory, standing: Standing) -> None:
+    def save(self, memory: Memory, status: MemoryStatus) -> None:
         """Write the memory, its key, its index entries and a line of the change feed. What was there under the same id
         becomes an earlier revision, if its number is lower; a copy of what a remote holds has none."""
         ...
 
-    def move(self, memory: Memory, standing: Standing) -> None:
+    def move(self, memory: Memory, status: MemoryStatus) -> None:
         """Write a memory that is there under another scope or key, its revisions too; the feed says that it moved."""
         ...
 
-    def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
-        """Change the standing of memories and nothing else about them; of many at once far quicker than one by one."""
+    def set_status(self, memory_ids: Sequence[str], status: MemoryStatus) -> None:
+        """Change the status of memories and nothing else about them; of many at once far quicker than one by one."""
         ...
 
     def erase(self, memory_id: str) -> None:
@@ -503,7 +503,13 @@ class MemoryReader(Protocol):
         ...
 
     def page(
-        self, query: Query, standings: Sequence[Standing], limit: int, start: int | None, *, oldest_first: bool = False
+        self,
+        query: Query,
+        statuses: Sequence[MemoryStatus],
+        limit: int,
+        start: int | None,
+        *,
+        oldest_first: bool = False,
     ) -> list[Row]:
         """Rows that pass the query's filters (its text is not looked at), the most recently stored first or last.
 
@@ -511,13 +517,13 @@ class MemoryReader(Protocol):
         """
         ...
 
-    def in_time(self, query: Query, standings: Sequence[Standing], limit: int | None = None) -> list[int]:
+    def in_time(self, query: Query, statuses: Sequence[MemoryStatus], limit: int | None = None) -> list[int]:
         """Positions of the rows that pass the filters which the index knows, `since` and `until`, created last first;
         of one instant, those stored later first. What stands there is not looked at."""
         ...
 
     def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
-        """Memories of every project whose lifetime facet ended, whatever their standing, the longest ended first, from
+        """Memories of every project whose lifetime facet ended, whatever their status, the longest ended first, from
         `offset` on."""
         ...
 
@@ -646,7 +652,7 @@ class StoreReader(MemoryReader, Protocol):
         rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
         """Rows holding at least one of the terms, best BM25 first, within the filters that the index knows
-        (project, standing, types, tags, agent, context). `deadline_s` is on the monotonic clock.
+        (project, status, types, tags, agent, context). `deadline_s` is on the monotonic clock.
 
         `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, rows that hold
         one frequent term and no other may be passed over but for the latest, which is much faster: no page goes on from

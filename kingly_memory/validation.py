@@ -29,11 +29,11 @@ from kingly_memory.models import (
     Detail,
     JsonObject,
     Memory,
+    MemoryStatus,
     MemoryType,
     Origin,
     Query,
     Scope,
-    Standing,
     as_utc,
 )
 from kingly_memory.text.writing import is_short
@@ -155,7 +155,7 @@ class Imported:
 
     draft: Draft
     id: str | None = None
-    standing: Standing = Standing.LIVE
+    status: MemoryStatus = MemoryStatus.LIVE
     updated_at: datetime | None = None
     ends_at: datetime | None = None
     lifetime_s: float | None = None

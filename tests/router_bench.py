@@ -1,4 +1,4 @@
-"""A router over a real disk and a remote without a network, with time standing still: every step can be waited for."""
+"""A router over a real disk and a remote without a network, with time status still: every step can be waited for."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import Any
 from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
-from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing
+from kingly_memory.models import Memory, MemoryStatus, MemoryType, Origin, Query, Scope
 from kingly_memory.ports import Matches, Transaction
 from kingly_memory.text.passages import searchable_passages
 
@@ -54,19 +54,19 @@ def opened(home: Path, lock_wait_s: float = 0.2) -> DiskStore:
     return DiskStore(home, durability="process", lock_wait_s=lock_wait_s)
 
 
-def saving(*memories: Memory, standing: Standing = Standing.LIVE) -> Callable[[Transaction], None]:
+def saving(*memories: Memory, status: MemoryStatus = MemoryStatus.LIVE) -> Callable[[Transaction], None]:
     """A change that saves them."""
 
     def change(transaction: Transaction) -> None:
         for one in memories:
-            transaction.save(one, standing)
+            transaction.save(one, status)
 
     return change
 
 
-def put(store: DiskStore, *memories: Memory, standing: Standing = Standing.LIVE) -> None:
+def put(store: DiskStore, *memories: Memory, status: MemoryStatus = MemoryStatus.LIVE) -> None:
     """Save them in one change, and wait for the commit."""
-    store.write(saving(*memories, standing=standing)).result()
+    store.write(saving(*memories, status=status)).result()
 
 
 def set_facet(store: DiskStore, name: str, owner: str, value: dict[str, Any] | None) -> None:
@@ -92,7 +92,7 @@ def contents(matches: Matches) -> list[str]:
 
 def stored_contents(store: DiskStore, project: str = "alpha") -> list[str]:
     """What the project holds, the oldest first."""
-    page = store.reader.page(ask(project=project), (Standing.LIVE,), 1_000, None)
+    page = store.reader.page(ask(project=project), (MemoryStatus.LIVE,), 1_000, None)
     return [row.memory.content for row in reversed(page)]
 
 
@@ -129,8 +129,8 @@ def check_integrity(home: Path) -> None:
         connection.execute("INSERT INTO km_pieces(km_pieces, rank) VALUES ('integrity-check', 1)")
         connection.execute("INSERT INTO km_passages(km_passages) VALUES ('integrity-check')")
         found = connection.execute(
-            "SELECT position, json_extract(value, '$.content'), 'v' || standing || ' ' || scope FROM Cache "
-            "JOIN km_memory ON position = Cache.rowid WHERE 'm:' || id = Cache.key AND standing = tag"
+            "SELECT position, json_extract(value, '$.content'), 'v' || status || ' ' || scope FROM Cache "
+            "JOIN km_memory ON position = Cache.rowid WHERE 'm:' || id = Cache.key AND status = tag"
         )
         cut = {
             (rows.passage_row(at, number), text, scope, begin)
@@ -138,7 +138,7 @@ def check_integrity(home: Path) -> None:
             for number, (begin, text) in enumerate(searchable_passages(content))
         }
         assert set(connection.execute("SELECT rowid, body, scope, start FROM km_passages")) == cut
-        there = connection.execute("SELECT space, type, standing FROM km_memory").fetchall()
+        there = connection.execute("SELECT space, type, status FROM km_memory").fetchall()
         counted = Counter(which for one in there if (which := rows.counted_as(*one)) is not None)
         assert connection.execute("SELECT count(*) FROM Cache WHERE raw = 1 AND key LIKE 'm:%'").fetchone() == (
             len(there),

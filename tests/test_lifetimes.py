@@ -16,7 +16,7 @@ from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.reading import Entry
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.models import MOST_LIFETIME_S, Standing
+from kingly_memory.models import MOST_LIFETIME_S, MemoryStatus
 from kingly_memory.settings import Lifetimes, Pace
 from kingly_memory.testing import ManualClock
 from kingly_memory.validation import USUAL, Imported
@@ -291,7 +291,7 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
         assert await ends_in_s(other, clock, "named") == 27 * DAY_S
         assert [entry.memory.key for entry in (await other.archived()).entries] == ["over"]
         assert (await other.remember(read)).unchanged == 4
-        assert {standing for _, standing in other.export()} == {Standing.LIVE, Standing.ARCHIVED}
+        assert {status for _, status in other.export()} == {MemoryStatus.LIVE, MemoryStatus.ARCHIVED}
 
 
 def read(tmp_path: Path, *told: dict[str, Any]) -> list[Entry]:
@@ -313,8 +313,8 @@ async def test_what_had_ended_before_its_import_has_ended_here_too(
     told = {"ends_at": (clock.now() - timedelta(days=1)).isoformat(), **lifetime}
     assert (await imported(memory, tmp_path, **told)).stored == 1
     assert await memory.get("port") is None
-    [(ended, standing)] = memory.export()
-    assert (ended.ends_at and ended.ends_at.isoformat(), standing) == (told["ends_at"], Standing.LIVE)
+    [(ended, status)] = memory.export()
+    assert (ended.ends_at and ended.ends_at.isoformat(), status) == (told["ends_at"], MemoryStatus.LIVE)
     await memory.restore("port")
     assert await ends_in_s(memory, clock, "port") == lifetime.get("lifetime_s")
     assert (await imported(memory, tmp_path, **told)).unchanged == 1, "what was brought back stays"

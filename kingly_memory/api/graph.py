@@ -128,7 +128,7 @@ class Graph(Family):
 
     def _entity(self, transaction: Transaction, name: str) -> Entity | None:
         row = write.find_own(transaction, self._engine.space, name)
-        if row is None or row.standing not in KEPT:
+        if row is None or row.status not in KEPT:
             return None
         part = _part(row.memory)
         if not isinstance(part, Entity) or part.name != name:

@@ -12,7 +12,7 @@ from kingly_memory.api.family import Family
 from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, NothingUnder, example, verb
 from kingly_memory.errors import InvalidInput, KeptForEveryProject
 from kingly_memory.lifecycle import compaction, decay
-from kingly_memory.models import JsonObject, Memory, Standing, project_and_user, whose
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, project_and_user, whose
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
@@ -232,13 +232,13 @@ class LifecycleVerbs(Family):
         return await asyncio.to_thread(self._condition.weak, self._engine.now_s(), validation.label("agent", agent))
 
     async def explain(self, key_or_id: str) -> JsonObject | None:
-        """A memory's standing, strength, uses, lifetime, tier, why it is in the archive, and where it stands with each
+        """A memory's status, strength, uses, lifetime, tier, why it is in the archive, and where it stands with each
         remote (`remotes`: address, delivery, the remote's id of it); None when there is none. Does not count as a use.
         Raises InvalidInput."""
         engine = self._engine
         await engine.flush()
         row = await engine.read(lambda: engine.view.readable(key_or_id))
-        if row is None or row.standing is Standing.FORGOTTEN:
+        if row is None or row.status is MemoryStatus.FORGOTTEN:
             return None
         now_s = engine.now_s()
         return await engine.read(lambda: self._condition.explained(row, now_s))

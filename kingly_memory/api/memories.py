@@ -26,13 +26,13 @@ from kingly_memory.models import (
     QUICK_KINDS,
     Assist,
     Memory,
+    MemoryStatus,
     MemoryType,
     Origin,
     Page,
     Receipt,
     Results,
     RetrievalMode,
-    Standing,
     Taken,
     project_and_user,
     space_of,
@@ -805,11 +805,11 @@ class MemoryVerbs(Family):
         self._engine.wake()
         return taken
 
-    def export(self) -> Iterator[tuple[Memory, Standing]]:
+    def export(self) -> Iterator[tuple[Memory, MemoryStatus]]:
         """Every live and archived memory of the project and of the view's user, in the order they were first stored.
         Raises RouterClosed once the router is closed, also from the iterator."""
 
-        def exported() -> Iterator[tuple[Memory, Standing]]:
+        def exported() -> Iterator[tuple[Memory, MemoryStatus]]:
             self._engine.check_open()
             for found in self._engine.view.export():
                 yield found

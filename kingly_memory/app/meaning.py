@@ -6,7 +6,7 @@ import time
 
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.models import JsonObject, MemoryStatus, Query
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.search.meaning import PAGE, MeaningSearch, VectorSearch
 from kingly_memory.settings import Settings
@@ -26,7 +26,7 @@ def by_meaning(reader: StoreReader, space: str, settings: Settings, *, repairs: 
         embedder = parts.meaning(settings) if parts.light_vectors_name(settings) else None
     except InvalidSetting:  # said by `doctor`; words answer all the same
         return None
-    if embedder is None or not reader.page(Query("", space), (Standing.LIVE,), 1, None):
+    if embedder is None or not reader.page(Query("", space), (MemoryStatus.LIVE,), 1, None):
         return None
     vectors = VectorSearch(space, embedder, reader.vectors)
     vectors.prepare()

@@ -14,7 +14,7 @@ from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import StoreError
 from kingly_memory.home.place import Place
-from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, project_and_user
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Page, Receipt, Results, project_and_user
 from kingly_memory.ports import Transaction
 from kingly_memory.router.lifecycle import usage
 from kingly_memory.router.view import View, Visible
@@ -152,10 +152,10 @@ class LocalReader(View):
         """Those of the project's memories that have these ids or keys, expired and archived ones too: for telling what
         becomes of them."""
         rows = ((memory_id, self.readable(memory_id)) for memory_id in ids)
-        return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
+        return {one: row.memory for one, row in rows if row is not None and row.status is not MemoryStatus.FORGOTTEN}
 
     def ids_beginning(self, beginning: str) -> Sequence[str]:
-        """Ids of the project's memories that begin with that text, whatever their standing."""
+        """Ids of the project's memories that begin with that text, whatever their status."""
         return [one for one in self.rows.ids_beginning(beginning, MOST_BEGINNING) if self.readable(one) is not None]
 
     def list(self, limit: int = 50, before: int | None = None, *, forgotten: bool = False, **filters: Any) -> Page:
@@ -182,10 +182,10 @@ class LocalReader(View):
         for page in validation.batches(self.export(), EXPORTED_TOGETHER):
             ids = [memory.id for memory, _ in page]
             facets = self.rows.facets_of(dict.fromkeys(CARRIED, ids))
-            for memory, standing in page:
+            for memory, status in page:
                 earlier = self.rows.revisions(memory.id) if memory.revision > 1 else ()
                 beside = {name: facets[name][memory.id] for name in CARRIED if memory.id in facets[name]}
-                yield ExportedMemory(memory, standing, tuple(reversed(earlier)), beside)
+                yield ExportedMemory(memory, status, tuple(reversed(earlier)), beside)
 
     def contexts(self, context_ids: Iterable[str]) -> Iterator[tuple[str, dict[str, JsonObject]]]:
         """What was said of those contexts as threads, if anything was."""

@@ -47,11 +47,11 @@ from kingly_memory.models import (
     JsonObject,
     LinkState,
     Memory,
+    MemoryStatus,
     Origin,
     Page,
     Receipt,
     RemoteUse,
-    Standing,
     moment_text,
 )
 from kingly_memory.text.writing import counted
@@ -98,7 +98,7 @@ def store(options: Options, out: Output) -> Answer:
         is_pending = receipt.delivery is DeliveryState.PENDING
         refusing = _links_that(router.status(), is_about_a_token) if is_pending else []
         lines = receipt_lines(receipt)
-        if before is not None and before.standing is Standing.FORGOTTEN:
+        if before is not None and before.status is MemoryStatus.FORGOTTEN:
             lines.append(f"  it was forgotten and is back; undo: {command(options, 'forget', receipt.id)}")
         if place.remote_use is RemoteUse.ONCE and receipt.delivery is not DeliveryState.LOCAL_ONLY:
             lines += [
@@ -176,7 +176,7 @@ def restore(options: Options, out: Output) -> Answer:
     place, name = place_of(options, out), options.key_or_id
     with reading(place, out) as reader:
         row = reader.find(name)
-        is_there = row is not None and row.standing is Standing.LIVE and reader.get(name) is not None
+        is_there = row is not None and row.status is MemoryStatus.LIVE and reader.get(name) is not None
     with routing(place, out) as router:
         memory = named(router.restore(name, options.revision), options)
     if options.revision is not None and is_there and row is not None and row.memory.revision == memory.revision:
@@ -357,7 +357,7 @@ def explanation(explained: JsonObject) -> list[str]:
         else ""
     )
     rows = {
-        "standing": f"{explained['standing']}{', protected from sweeps' if explained['protected'] else ''}",
+        "status": f"{explained['status']}{', protected from sweeps' if explained['protected'] else ''}",
         "strength": strength_line(explained["strength"]),
         "uses": f"{uses['accesses']:,}{used}",
         "stored": f"{uses['sightings']:,} times" if uses["sightings"] > 1 else None,

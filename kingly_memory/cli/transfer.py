@@ -16,7 +16,7 @@ from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, reading
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Standing, project_and_user
+from kingly_memory.models import MemoryStatus, project_and_user
 from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _write_layout(layout: str, folder: Path, reader: LocalReader, space: str, ou
         counts = {okf.INDEX: okf.write(folder, held, ((one.source, one.target) for one in links))}
         what = {okf.INDEX: "concept"}
     else:
-        live = (memory for memory, standing in reader.export() if standing is Standing.LIVE)
+        live = (memory for memory, status in reader.export() if status is MemoryStatus.LIVE)
         counts = kingly_layout.write(
             folder,
             live,
@@ -127,7 +127,7 @@ def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, bool
     for exported in reader.exported():
         for earlier in exported.earlier:
             yield jsonl.line(earlier, None) + "\n", False
-        yield jsonl.line(exported.memory, exported.standing, exported.beside) + "\n", True
+        yield jsonl.line(exported.memory, exported.status, exported.beside) + "\n", True
         ids.append(exported.memory.id)
         if exported.memory.scope.context_id is not None:
             contexts[exported.memory.scope.context_id] = None

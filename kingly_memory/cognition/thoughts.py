@@ -11,7 +11,7 @@ from kingly_memory.cognition.owners import digest
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import Memory, Receipt, Standing
+from kingly_memory.models import Memory, MemoryStatus, Receipt
 from kingly_memory.plain import Plain
 from kingly_memory.ports import MemoryReader, Transaction
 from kingly_memory.validation import KEY_LIMIT, Draft
@@ -173,7 +173,7 @@ def _parent(transaction: Transaction, unplaced: Step, space: str) -> Memory:
     row = None if unplaced.parent_id is None else transaction.row(unplaced.parent_id)
     if row is None or row.memory.scope.space != space or not is_thought(row.memory):
         raise InvalidInput("parent_id", f"{validation.shown(unplaced.parent_id)!r} is no thought of this project")
-    if row.standing is Standing.FORGOTTEN:
+    if row.status is MemoryStatus.FORGOTTEN:
         raise InvalidInput("parent_id", f"{row.memory.id!r} was forgotten; restore it first")
     if unplaced.chain_id not in (None, row.memory.metadata["chain_id"]):
         raise InvalidInput("parent_id", f"{row.memory.id!r} is a thought of another chain; leave chain_id out")
@@ -187,7 +187,7 @@ def _last_known(transaction: Transaction, memory_id: MemoryId) -> MemoryId | Non
         row = None if current is None else transaction.row(current)
         if row is None or not is_thought(row.memory):
             return None
-        if row.standing is not Standing.FORGOTTEN:
+        if row.status is not MemoryStatus.FORGOTTEN:
             return row.memory.id
         current = parent_of(row.memory)
     return None

@@ -19,7 +19,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.methods import GetDocument, PutDocument, PutDocuments
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.ids import MemoryId, named_id
-from kingly_memory.models import JsonObject, Standing, project_and_user, space_of
+from kingly_memory.models import JsonObject, MemoryStatus, project_and_user, space_of
 from kingly_memory.ports import Clock, StoreReader, Transaction
 
 _PART, _ARRIVING = "part", "arriving"
@@ -206,7 +206,7 @@ def _save(tx: Transaction, place: _Place, text: _Text, earlier: Sequence[str], r
     memory = draft.memory(place.id, place.space, created_at=text.at, updated_at=text.at, revision=revision)
     if revision > 1:
         tx.erase(place.id)
-    tx.save(replace(memory, content=""), Standing.LIVE if text.digest else Standing.FORGOTTEN)
+    tx.save(replace(memory, content=""), MemoryStatus.LIVE if text.digest else MemoryStatus.FORGOTTEN)
 
 
 def _digest_here(tx: Transaction, memory_id: MemoryId) -> str:

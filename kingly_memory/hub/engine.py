@@ -52,7 +52,7 @@ from kingly_memory.hub.recall import Recall, worded
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, project_and_user, space_of
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, project_and_user, space_of
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, Row, Transaction
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
@@ -233,7 +233,7 @@ class Engine:
                 self._put(tx, memory, vector, envelope.key)
                 return {"memory_id": memory.id, "idempotency_hit": False, "digest": envelope.digest}
             if envelope.said_at is None:
-                forgotten = row.standing is Standing.FORGOTTEN
+                forgotten = row.status is MemoryStatus.FORGOTTEN
                 state = {"forgotten": True} if forgotten else {"digest": _digest(row.memory)}
                 return {"memory_id": row.memory.id, "idempotency_hit": True, **state}
             if by_key is None and draft.key is not None:
@@ -276,7 +276,7 @@ class Engine:
         """One more text of a memory: its current one, or an earlier revision where a later text or a later forgetting
         came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
         changed since."""
-        before, is_forgotten = row.memory, row.standing is Standing.FORGOTTEN
+        before, is_forgotten = row.memory, row.status is MemoryStatus.FORGOTTEN
         said_at = max(now, before.updated_at + _TICK) if envelope.said_at is None else envelope.said_before(now)
         memory = replace(
             envelope.draft.memory(
@@ -297,7 +297,7 @@ class Engine:
         elif is_repeat:
             tx.note_seen(before)
         else:  # it takes the place of the current one, which becomes the next
-            tx.save(replace(before, revision=before.revision + 1), row.standing)
+            tx.save(replace(before, revision=before.revision + 1), row.status)
             tx.keep_revision(replace(memory, revision=before.revision))
         return {**answer, "revision": before.revision + (not is_repeat)}
 
@@ -320,10 +320,10 @@ class Engine:
                     new_id(now), scope, created_at=now, updated_at=min(said_at or now, now), revision=0
                 )
             elif not _first_time(tx, row.memory.id, request.idempotency_key):
-                return row.memory.id, row.standing is Standing.FORGOTTEN, True
+                return row.memory.id, row.status is MemoryStatus.FORGOTTEN, True
             elif said_at is not None and said_at < row.memory.updated_at and not request.purge:
                 tx.note_seen(row.memory)
-                return row.memory.id, row.standing is Standing.FORGOTTEN, False
+                return row.memory.id, row.status is MemoryStatus.FORGOTTEN, False
             else:
                 memory = row.memory
             if request.purge:
@@ -338,7 +338,7 @@ class Engine:
             left = {"purged": True} if request.purge or memory.metadata.get("purged") else {}
             emptied = replace(memory, metadata=left)
             forgotten_at = max(min(said_at or now, now + CLOCKS_APART), memory.updated_at)
-            tx.save(replace(emptied, updated_at=forgotten_at, revision=memory.revision + 1), Standing.FORGOTTEN)
+            tx.save(replace(emptied, updated_at=forgotten_at, revision=memory.revision + 1), MemoryStatus.FORGOTTEN)
             self._vectors.write(tx, memory.id, None)
             return memory.id, True, False
 
@@ -381,7 +381,7 @@ class Engine:
 
         def change(tx: Transaction) -> bool:
             row = tx.row(memory_id)
-            if row is None or row.standing is Standing.FORGOTTEN:
+            if row is None or row.status is MemoryStatus.FORGOTTEN:
                 return False
             is_news = pin is not None and pins.is_later(pin, tx.facet(ATTENTION, memory_id))
             if is_news:
@@ -404,7 +404,7 @@ class Engine:
         return row
 
     def _put(self, tx: Transaction, memory: Memory, vector: JsonObject, key: str | None) -> None:
-        tx.save(memory, Standing.LIVE)
+        tx.save(memory, MemoryStatus.LIVE)
         if key is not None:
             tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
             names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}

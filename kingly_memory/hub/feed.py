@@ -12,7 +12,7 @@ from kingly_memory.hub.documents import documents_of, part
 from kingly_memory.hub.methods import ListChanges
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
 from kingly_memory.hub.storing import HubStore
-from kingly_memory.models import JsonObject, Standing
+from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION, MET, Row
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
@@ -81,7 +81,7 @@ class Feed:
             "at": memory.updated_at.isoformat(),
             **({"met": beside[MET]["ids"]} if beside[MET] else {}),
         }
-        if row.standing is Standing.FORGOTTEN:
+        if row.status is MemoryStatus.FORGOTTEN:
             return {**entry, "forgotten": True, "purged": memory.metadata.get("purged") is True}
         earlier = self._reader.revisions(memory.id)[:_EARLIER] if memory.revision > 1 else []
         return {

@@ -12,7 +12,7 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.hub.methods import GetLinkedMemories, GetWorkingMemory, SearchSemanticMemories
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import StoreReader
 
 REPLY_LIMIT_BYTES = 1_000_000
@@ -46,7 +46,7 @@ class Recall:
         """Working memories of the context, the most recently stored first."""
         context_id = validation.label("context_filter", request.context_filter)
         query = Query("", scope, types=(MemoryType.WORKING,), context_id=context_id)
-        rows = self._reader.page(query, (Standing.LIVE,), _WORKING_LIMIT, None)
+        rows = self._reader.page(query, (MemoryStatus.LIVE,), _WORKING_LIMIT, None)
         return self._reply([row.memory for row in rows])
 
     def linked(self, scope: str, request: GetLinkedMemories) -> JsonObject:
@@ -64,7 +64,7 @@ class Recall:
         """The memories that are alive and in the scope, in the order of their ids."""
         rows = self._reader.vectors.rows(memory_ids, math.inf).values()
         own = [row for row in rows if row is not None and row.memory.scope.space == scope]
-        return [row.memory for row in own if row.standing is Standing.LIVE]
+        return [row.memory for row in own if row.status is MemoryStatus.LIVE]
 
     def _reply(self, memories: Sequence[Memory], similarity: Mapping[str, float] | None = None) -> JsonObject:
         """The memories in their order, as many as fit into a reply."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from kingly_memory.hub.envelopes import found_by
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.observe import log
 from kingly_memory.ports import Embedder, Transaction
 from kingly_memory.retrieval.matrix import Matrix, packed
@@ -106,7 +106,7 @@ class Vectors:
             scope.read_to = self._store.last_change(space)
             while True:
                 with scope.lock:  # read and put under one lock: a change that is committed later is followed later
-                    rows = self._store.reader.page(Query("", space), (Standing.LIVE,), _PAGE, before)
+                    rows = self._store.reader.page(Query("", space), (MemoryStatus.LIVE,), _PAGE, before)
                     facets = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
                     kinds: dict[str, MemoryType] = {row.memory.id: row.memory.type for row in rows}
                     scope.matrix.put({memory_id: unpacked(facet) for memory_id, facet in facets.items()}, kinds)
@@ -143,7 +143,7 @@ class Vectors:
     def _read(self, matrix: Matrix, memory_ids: Sequence[MemoryId]) -> None:
         facets, kinds = self._store.reader.facets(self._facet, memory_ids), dict[str, MemoryType]()
         for memory_id, row in self._store.reader.vectors.rows(memory_ids, math.inf).items():
-            if row is None or row.standing is not Standing.LIVE or memory_id not in facets:
+            if row is None or row.status is not MemoryStatus.LIVE or memory_id not in facets:
                 matrix.remove(memory_id)
             else:
                 kinds[memory_id] = row.memory.type

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from kingly_memory.app.portal import Portal
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
-from kingly_memory.models import Hit, MemoryType, Origin, Standing
+from kingly_memory.models import Hit, MemoryStatus, MemoryType, Origin
 from kingly_memory.validation import MOST_TOGETHER, batches
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
     def is_new(key: str, turn: Turn) -> bool:
         memory_id = engine.reader.id_of_key(engine.space, key)
         row = None if memory_id is None else engine.reader.row(memory_id)
-        if row is None or row.standing is Standing.FORGOTTEN:
+        if row is None or row.status is MemoryStatus.FORGOTTEN:
             return row is None
         stored = engine.view.get(key)
         return stored is None or stored.content != turn.text

@@ -15,7 +15,7 @@ from kingly_memory.lifecycle import decay, tiers
 from kingly_memory.lifecycle.decay import DAY_S, Strength, StrengthRules, StrengthState, Vitals
 from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, Lifetime, is_expired
 from kingly_memory.lifecycle.tiers import Placement, above, below, placed
-from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing, Tier
+from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryStatus, MemoryType, Tier
 from kingly_memory.plain import Plain
 from kingly_memory.settings import Settings, Tiers
 
@@ -41,7 +41,7 @@ class Subject:
     """A memory and the facets that lie beside it. `awaited`: a remote that should have it has not acknowledged it."""
 
     memory: Memory
-    standing: Standing
+    status: MemoryStatus
     lifetime: Lifetime | None = None
     usage: Usage = field(default_factory=Usage)
     strength: Strength = field(default_factory=Strength)
@@ -155,10 +155,10 @@ def ended(subject: Subject, now_s: float) -> Keep | Archive | Expire:
     if lifetime is None or lifetime.expires_at is None or not is_expired(lifetime, now_s):
         return Keep("its lifetime has not ended")
     figures = {"ended_s_ago": now_s - lifetime.expires_at}
-    if subject.standing is Standing.CACHED:
+    if subject.status is MemoryStatus.CACHED:
         return Expire("a copy of what the remote holds, past its lifetime", figures)
-    if subject.standing is not Standing.LIVE:
-        return Keep(f"it is {subject.standing.value} already")
+    if subject.status is not MemoryStatus.LIVE:
+        return Keep(f"it is {subject.status.value} already")
     if subject.pinned:
         return Keep("it is pinned", figures)
     if subject.memory.type is not MemoryType.WORKING or subject.memory.significance >= PROTECTED_FROM:
@@ -174,8 +174,8 @@ def faded(subject: Subject, now_s: float, rules: StrengthRules = decay.SEEDS_RUL
     """What has too little strength goes to the archive; `plan` spares the last of each category (A7, A10)."""
     if not rules.fades:
         return Keep("forgetting is switched off")
-    if subject.standing is not Standing.LIVE:
-        return Keep(f"it is {subject.standing.value} already")
+    if subject.status is not MemoryStatus.LIVE:
+        return Keep(f"it is {subject.status.value} already")
     vitals = subject.vitals
     strength = decay.current(vitals, now_s, rules)
     reached = decay.state(strength, rules)
@@ -196,8 +196,8 @@ def tiered(subject: Subject, now_s: float, rules: Tiers = tiers.SEEDS_TIERS) -> 
     GLACIAL is entered by fading below 0.3, not by idleness, and left downward by idleness only, to the archive; but
     not by working memories, which end by themselves.
     """
-    if subject.standing is not Standing.LIVE:
-        return Keep(f"it is {subject.standing.value} already")
+    if subject.status is not MemoryStatus.LIVE:
+        return Keep(f"it is {subject.status.value} already")
     placement = subject.placed(rules)
     if placement.is_cooling(now_s):
         return Keep("it has moved within the cooldown")

@@ -219,16 +219,16 @@ async def memory_detail(request: PageRequest) -> View:
     explained = await memory.explain(revisions[0].id) if revisions else None
     if explained is None:
         return View("No such memory", _gone(request, name), 404)
-    latest, standing = revisions[0], explained["standing"]
+    latest, status = revisions[0], explained["status"]
     links = await memory.links(latest.id)
     near = await _near(request, latest, links)
     main = join(
         el("h1", el("bdi", heading_of(latest))),
-        el("p", f"This memory is {standing}.", class_="alert") if standing != "live" else None,
+        el("p", f"This memory is {status}.", class_="alert") if status != "live" else None,
         _text(request, latest),
         tags_of(request, latest.tags),
-        _actions(request, latest, standing, [one.revision for one in revisions]),
-        section("Where it stands", _standing(request, latest, explained)),
+        _actions(request, latest, status, [one.revision for one in revisions]),
+        section("Where it stands", _status(request, latest, explained)),
         section("Links", _links(request, latest, links, near), id="links"),
         section("History", await _history(request, latest, revisions), id="history"),
     )
@@ -259,7 +259,7 @@ def _text(request: PageRequest, memory: Memory) -> Html:
     )
 
 
-def _standing(request: PageRequest, memory: Memory, explained: Mapping[str, Any]) -> Html:
+def _status(request: PageRequest, memory: Memory, explained: Mapping[str, Any]) -> Html:
     strength, uses, thread = explained["strength"], explained["uses"], memory.scope.context_id
     value, used, ends = float(strength["strength"]), uses["last_used"], explained["ends_at"]
     stays = "" if memory.significance > REMOTE_ABOVE else ": it never leaves this machine"
@@ -298,7 +298,7 @@ def rating(request: PageRequest, name: str) -> Html:
     return form(request, "attention.rate", fixed={"thread_id": name}, buttons=buttons)
 
 
-def _actions(request: PageRequest, memory: Memory, standing: str, revisions: Sequence[int]) -> Html:
+def _actions(request: PageRequest, memory: Memory, status: str, revisions: Sequence[int]) -> Html:
     this = {"key_or_id": memory.id}
     fields = ["content", "title", "tags", "type", "significance", "confidence", "ttl"]
     given = {name: getattr(memory, name) for name in fields[:-1]} | {"type": memory.type.value}
@@ -316,10 +316,10 @@ def _actions(request: PageRequest, memory: Memory, standing: str, revisions: Seq
         group(
             "actions",
             form(request, "restore", fixed=before, button="Undo the last change") if before else None,
-            form(request, "restore", fixed=this, button="Restore") if standing == "archived" else None,
+            form(request, "restore", fixed=this, button="Restore") if status == "archived" else None,
             form(request, "reinforce", fixed=this, button="Hold against fading"),
             rating(request, memory.id),
-            form(request, "archive", fixed=this, button="Archive") if standing == "live" else None,
+            form(request, "archive", fixed=this, button="Archive") if status == "live" else None,
             form(request, "forget", fixed=this, button="Forget"),
             form(request, "purge", fixed=this, button="Purge for good…", back="/"),
         ),

@@ -161,8 +161,8 @@ def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> 
                     else conflict(claim, other_claim)
                 )
                 if how is not None:
-                    standing = "surer" if other.confidence > memory.confidence else "as sure and later"
-                    reason = f"a memory that is {standing} differs: {how}"
+                    status = "surer" if other.confidence > memory.confidence else "as sure and later"
+                    reason = f"a memory that is {status} differs: {how}"
                     return _by_words(VerificationStatus.CONTRADICTED, SUREST, reason, other.content)
     because = "no memory like it contradicts it" if others else "there is no other memory to compare it with"
     return by_confidence(memory, threshold, because)

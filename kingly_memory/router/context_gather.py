@@ -10,7 +10,7 @@ from typing import TypeVar
 from kingly_memory.cognition.context import WorkingContext
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import RemoteError
-from kingly_memory.models import JsonObject, Memory, Query, Source, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query, Source
 from kingly_memory.ports import Remote, RemoteHit
 from kingly_memory.router.contexts import AtHand, Contexts
 from kingly_memory.router.linking import Associations
@@ -110,7 +110,7 @@ class ContextGatherer:
         found: dict[str, Memory] = {}
         for answer in answers:
             for row, hit in answer.side.cache.join(query, [_within(context_id, hit) for hit in answer.hits]):
-                is_copy = row.standing is Standing.CACHED
+                is_copy = row.status is MemoryStatus.CACHED
                 if query.admits(row.memory) and (is_copy or self._contexts.local.is_alive(row, now_s)):
                     found.setdefault(hit.memory_id or row.memory.id if is_copy else row.memory.id, row.memory)
         return tuple(found.values())

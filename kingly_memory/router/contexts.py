@@ -18,7 +18,7 @@ from kingly_memory.cognition.context import (
 from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import new_id
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router.lifecycle.usage import UsageBuffer
 from kingly_memory.router.view import Visible
@@ -234,7 +234,7 @@ def _insight(text: str) -> str:
 
 def _is_there(row: Row | None, context_id: str) -> bool:
     """False for what was forgotten, archived, erased or moved to another context."""
-    return row is not None and row.standing is Standing.LIVE and row.memory.scope.context_id == context_id
+    return row is not None and row.status is MemoryStatus.LIVE and row.memory.scope.context_id == context_id
 
 
 def _context(facet: object, context_id: str) -> Context:

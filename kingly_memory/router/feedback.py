@@ -9,7 +9,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle import tiers
 from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import Row, Transaction, in_transaction
 from kingly_memory.router import experiences, write
 from kingly_memory.router.lifecycle import lifetimes, usage
@@ -62,9 +62,9 @@ def put_away(transaction: Transaction, key_or_id: str, reason: str | None, conte
     """Archive a memory, whatever it is worth; one that rests already stays as it is. Raises InvalidInput."""
     row = _found(transaction, "key_or_id", key_or_id, context)
     memory = row.memory
-    if row.standing is Standing.ARCHIVED:
+    if row.status is MemoryStatus.ARCHIVED:
         return memory
-    if row.standing is Standing.CACHED:
+    if row.status is MemoryStatus.CACHED:
         raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is only a copy of what the remote holds")
     if _subject(transaction, memory).pinned:
         raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
@@ -76,14 +76,14 @@ def put_away(transaction: Transaction, key_or_id: str, reason: str | None, conte
 
 def _found(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Row:
     row = write.find_own(transaction, context.space, key_or_id, field)
-    if row is None or row.standing is Standing.FORGOTTEN:
+    if row is None or row.status is MemoryStatus.FORGOTTEN:
         raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
     return row
 
 
 def _live(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Memory:
     row = _found(transaction, field, key_or_id, context)
-    if row.standing is Standing.ARCHIVED:
+    if row.status is MemoryStatus.ARCHIVED:
         raise InvalidInput(field, f"{validation.shown(key_or_id)!r} is in the archive; restore it first")
     if lifetimes.is_over(transaction, row, context.now_s):
         raise InvalidInput(field, f"{validation.shown(key_or_id)!r} has ended; restore it first")
@@ -91,5 +91,5 @@ def _live(transaction: Transaction, field: str, key_or_id: str, context: WriteCo
 
 
 def _subject(transaction: Transaction, memory: Memory) -> Subject:
-    row = Row(0, memory, Standing.LIVE)
+    row = Row(0, memory, MemoryStatus.LIVE)
     return subject(row, lambda name: transaction.facet(name, memory.id), awaited=False)

@@ -11,7 +11,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.documents import LOG, json_text, text_of
 from kingly_memory.ids import derived_id
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedFocus, ImportedLink
-from kingly_memory.models import Standing, Taken, project_and_user, space_of
+from kingly_memory.models import MemoryStatus, Taken, project_and_user, space_of
 from kingly_memory.ports import Transaction, in_transaction
 from kingly_memory.router import documents, linking, write
 from kingly_memory.router.access import Access
@@ -62,7 +62,7 @@ def _take(transaction: Transaction, entries: Sequence[Imported | Beside], contex
 def _is_here(transaction: Transaction, item: Imported, space: str) -> bool:
     """Whether the message of a thread stands here, in that thread or wherever it has gone since."""
     row = write.in_space(transaction, item.id or "", space)[1]
-    return row is not None and row.standing is not Standing.FORGOTTEN and row.memory.content == item.draft.content
+    return row is not None and row.status is not MemoryStatus.FORGOTTEN and row.memory.content == item.draft.content
 
 
 def _message(transaction: Transaction, item: Imported, space: str) -> Imported:
@@ -109,7 +109,7 @@ def _link(transaction: Transaction, entry: ImportedLink, context: WriteContext) 
     """Make one link. Returns what it adds to the counts."""
     source, target = (write.in_space(transaction, end, context.space)[0] for end in (entry.source, entry.target))
     rows = [write.find(transaction, context.space, end) for end in (source, target)]
-    if any(row is not None and row.standing is Standing.FORGOTTEN for row in rows):
+    if any(row is not None and row.status is MemoryStatus.FORGOTTEN for row in rows):
         return {"left_out": 1}
     draft = links.draft(entry.link_type, entry.strength, entry.description)
     _, is_news = linking.linked(transaction, source, target, draft, context, created_at=entry.created_at)

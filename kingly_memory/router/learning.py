@@ -11,7 +11,7 @@ from kingly_memory.cognition import links
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle.compression import CompressedMemory, CompressionConfig, CompressionLevel, MemoryCompressor
-from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryStatus, Receipt
 from kingly_memory.ports import LanguageModel, Transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.engine import Engine
@@ -101,7 +101,7 @@ def _stored(
     original_id = MemoryId(new_id(context.now))
     store = write.store(replace(summary, metadata={**summary.metadata, "original_id": original_id}), context)
     resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
-    put_away = write.import_all([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], context)
+    put_away = write.import_all([Imported(resting, id=original_id, status=MemoryStatus.ARCHIVED)], context)
 
     def change(transaction: Transaction) -> tuple[Stored, MemoryId | None]:
         stored = store(transaction)

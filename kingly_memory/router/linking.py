@@ -11,7 +11,7 @@ from kingly_memory.cognition.links import Link, LinkDraft
 from kingly_memory.cognition.thoughts import Chain, Step, Thought
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
 from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
@@ -60,7 +60,7 @@ def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteCon
     row = write.find_own(transaction, context.space, key_or_id, field)
     if row is None:
         raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
-    if row.standing is Standing.FORGOTTEN:
+    if row.status is MemoryStatus.FORGOTTEN:
         raise InvalidInput(field, f"{validation.shown(key_or_id)!r} was forgotten; restore it first")
     return row.memory.id
 
@@ -79,7 +79,7 @@ class Associations:
         now_s = self._clock.now().timestamp()
 
         def is_shown(row: Row) -> bool:
-            return row.standing in SEEN and self._local.is_alive(row, now_s)
+            return row.status in SEEN and self._local.is_alive(row, now_s)
 
         return links.linked_of(self._reader, self._station.space, memory_ids, limit, is_shown)
 
@@ -90,9 +90,9 @@ class Associations:
             raise InvalidInput("chain_id", f"{validation.shown(chain_id)!r} has no thoughts in this project")
         names = [route.name for route in self._station.remotes]
         deliveries = self._reader.deliveries(names, [memory.id for memory in memories])
-        standing = {memory.id: {name: deliveries[name].get(memory.id) for name in names} for memory in memories}
+        status = {memory.id: {name: deliveries[name].get(memory.id) for name in names} for memory in memories}
         routes = self._station.routes
-        return tuple(thoughts.thought(memory, receipt_of(memory, standing[memory.id], routes)) for memory in memories)
+        return tuple(thoughts.thought(memory, receipt_of(memory, status[memory.id], routes)) for memory in memories)
 
     def end_of_chain(self, step: Step) -> Chain | None:
         """Where the thought's chain ends, if that came from a file and is not noted yet."""

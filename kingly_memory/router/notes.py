@@ -19,7 +19,7 @@ from kingly_memory.cognition.owners import digest
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.imported import FoundNotes, ImportedNote, NoteLinks, NotesPlan, NoteStep, SameFolder
-from kingly_memory.models import JsonObject, Origin, Standing, Taken
+from kingly_memory.models import JsonObject, MemoryStatus, Origin, Taken
 from kingly_memory.ports import Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.thread_lookup import all_facets
@@ -90,7 +90,7 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
         if known is None:
             fate = "stored" if adopted is None else "revised"
             new.append(NoteStep(memory_id, note, keys.free(note, memory_id), facet, fate))
-        elif facet == known.facet and known.row.standing is Standing.FORGOTTEN:
+        elif facet == known.facet and known.row.status is MemoryStatus.FORGOTTEN:
             stays_away += 1
         elif facet == known.facet:
             unchanged += 1
@@ -272,13 +272,13 @@ def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) 
         metadata = {**before.metadata, "path": note.path}
         moved = replace(before, key=key, title=title, metadata=metadata, revision=revision)
         after = replace(moved, content=draft.content, title=draft.title, tags=draft.tags, metadata=draft.metadata)
-        is_same = replace(after, revision=before.revision) == before and row.standing is Standing.LIVE
+        is_same = replace(after, revision=before.revision) == before and row.status is MemoryStatus.LIVE
         if step.fate == "revised" and not is_same:
             after = replace(after, origin=Origin.IMPORT, updated_at=context.now)
             write.replace_text(transaction, row, after, context)
             fate = "revised"
-        elif key != before.key and row.standing is not Standing.FORGOTTEN:
-            write.revise(transaction, moved, context, row.standing)
+        elif key != before.key and row.status is not MemoryStatus.FORGOTTEN:
+            write.revise(transaction, moved, context, row.status)
             fate = "moved"
     transaction.set_facet(FACET, step.memory_id, step.beside)
     return fate
@@ -296,7 +296,7 @@ def _set_links(transaction: Transaction, step: NoteLinks, context: WriteContext)
     for target, written in step.targets.items():
         ends = (step.memory_id, target)
         rows = (transaction.row(one) for one in ends)
-        is_there = all(row is not None and row.standing is not Standing.FORGOTTEN for row in rows)
+        is_there = all(row is not None and row.status is not MemoryStatus.FORGOTTEN for row in rows)
         if (
             is_there
             and target not in existing

@@ -19,7 +19,7 @@ from kingly_memory.cognition.thoughts import CHAIN_TAG
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.lifecycle.lifetimes import later_of
-from kingly_memory.models import DeliveryState, Memory, Query, Scope, Standing, project_and_user
+from kingly_memory.models import DeliveryState, Memory, MemoryStatus, Query, Scope, project_and_user
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, Space, StoreReader, Transaction, in_transaction
 from kingly_memory.router import activity, write
@@ -64,15 +64,15 @@ class Moved(Plain):
 
 def projects(spaces: Iterable[Space], damaged: Iterable[Row] = ()) -> tuple[Project, ...]:
     """By name; what is kept for every project comes last. The `damaged` memories are not counted."""
-    unread = Counter((row.memory.scope.space, row.standing) for row in damaged)
+    unread = Counter((row.memory.scope.space, row.status) for row in damaged)
     together: dict[str | None, list[Space]] = {}
     for space in spaces:
         together.setdefault(project_and_user(space.name)[0], []).append(space)
     found = [
         Project(
             name,
-            sum(space.memories - unread[space.name, Standing.LIVE] for space in group),
-            sum(space.archived - unread[space.name, Standing.ARCHIVED] for space in group),
+            sum(space.memories - unread[space.name, MemoryStatus.LIVE] for space in group),
+            sum(space.archived - unread[space.name, MemoryStatus.ARCHIVED] for space in group),
             sum(space.documents for space in group),
             datetime.fromtimestamp(max(space.changed_s for space in group), UTC),
             tuple(sorted(user for space in group if (user := project_and_user(space.name)[1]) is not None)),
@@ -93,7 +93,7 @@ class Bite(NamedTuple):
 
 
 def left(reader: StoreReader, space: str, *, but: Container[MemoryId] = ()) -> list[MemoryId]:
-    """What is to be moved out of a space, whatever its standing."""
+    """What is to be moved out of a space, whatever its status."""
     ids = (row.memory.id for row in chosen(reader, Query("", space)) if row.memory.metadata.get("record") != GRAVE)
     return [one for one in ids if one not in but]
 
@@ -140,23 +140,23 @@ def move_rest(transaction: Transaction, start: str, end: str, now: datetime) -> 
 def _move(transaction: Transaction, row: Row, context: WriteContext) -> bool:
     """Move one memory. True when it and one that has its key there became one."""
     memory = row.memory
-    if row.standing is Standing.CACHED:  # a copy of what a remote has under the old name
+    if row.status is MemoryStatus.CACHED:  # a copy of what a remote has under the old name
         erase(transaction, memory.id)
         return False
     _part_from_remotes(transaction, row, context)
     project, user = project_and_user(context.space)
     moved = replace(memory, scope=replace(memory.scope, project=project, user=user))
     existing = write.find(transaction, context.space, memory.key) if memory.key is not None else None
-    if existing is not None and row.standing is existing.standing is Standing.LIVE:
+    if existing is not None and row.status is existing.status is MemoryStatus.LIVE:
         _join(transaction, moved, existing.memory, context)
         return True
-    if existing is not None and existing.standing is not Standing.LIVE:
-        transaction.move(replace(existing.memory, key=None), existing.standing)
+    if existing is not None and existing.status is not MemoryStatus.LIVE:
+        transaction.move(replace(existing.memory, key=None), existing.status)
     elif existing is not None:
         moved = replace(moved, key=None)
-    transaction.move(moved, row.standing)
-    if row.standing is not Standing.FORGOTTEN:
-        write.revise(transaction, moved, context, row.standing)
+    transaction.move(moved, row.status)
+    if row.status is not MemoryStatus.FORGOTTEN:
+        write.revise(transaction, moved, context, row.status)
     return False
 
 
@@ -189,10 +189,10 @@ def _part_from_remotes(transaction: Transaction, row: Row, context: WriteContext
         before = transaction.delivery(remote, memory.id)
         if before is None:
             continue
-        is_settled = row.standing is Standing.FORGOTTEN and not before.waits
+        is_settled = row.status is MemoryStatus.FORGOTTEN and not before.waits
         if not is_settled and not (before.untried and before.state is not DeliveryState.LEASED):
             noted = {"record": GRAVE, SENT_AS: memory.id}
-            transaction.save(replace(grave, tags=(), metadata=noted, scope=scope), Standing.FORGOTTEN)
-            after = before if row.standing is Standing.FORGOTTEN else delivery.wanted(before, 0, context.now_s)
+            transaction.save(replace(grave, tags=(), metadata=noted, scope=scope), MemoryStatus.FORGOTTEN)
+            after = before if row.status is MemoryStatus.FORGOTTEN else delivery.wanted(before, 0, context.now_s)
             transaction.set_delivery(remote, grave.id, after)
         transaction.set_delivery(remote, memory.id, None)

@@ -14,7 +14,7 @@ from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query, Scope
 from kingly_memory.ports import InjectionLog, Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import contexts, model_replies, write
 from kingly_memory.router.delivery import moves as delivery
@@ -74,16 +74,16 @@ class Erased(NamedTuple):
 
 
 def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
-    """Every memory that passes the query's filters, whatever its standing, tombstones too. A damaged one counts as what
+    """Every memory that passes the query's filters, whatever its status, tombstones too. A damaged one counts as what
     it said before."""
-    yield from pages(reader, query, tuple(Standing))
+    yield from pages(reader, query, tuple(MemoryStatus))
     remains = map(reader.remains, reader.damaged())
     yield from (row for row in remains if row is not None and query.admits(row.memory))
 
 
 def all_of(reader: StoreReader, spaces: Sequence[str]) -> list[Row]:
-    """Everything in those spaces, whatever its standing."""
-    found = [row for space in spaces for row in pages(reader, Query("", space), tuple(Standing))]
+    """Everything in those spaces, whatever its status."""
+    found = [row for space in spaces for row in pages(reader, Query("", space), tuple(MemoryStatus))]
     remains = map(reader.remains, reader.damaged())
     return [*found, *(row for row in remains if row is not None and row.memory.scope.space in spaces)]
 
@@ -102,7 +102,7 @@ def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purg
         dry_run=True,
         names=tuple(memory.key or memory.id if is_one else _name_among_projects(memory) for memory in memories),
         documents=sum(map(reader.documents.count, whole)),
-        elsewhere=sum(row.standing is Standing.CACHED for row in alive),
+        elsewhere=sum(row.status is MemoryStatus.CACHED for row in alive),
         users=tuple(sorted({memory.scope.user for memory in memories if memory.scope.user is not None})),
         pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
     )
@@ -120,13 +120,13 @@ def purge(transaction: Transaction, ids: Sequence[MemoryId], context: WriteConte
     gone, by_remote, copies = list[Memory](), dict[str, int](), 0
     for memory_id in ids:
         row = transaction.row(memory_id) or _repaired(transaction, memory_id)
-        if row is not None and row.standing is Standing.CACHED:
+        if row is not None and row.status is MemoryStatus.CACHED:
             _drop_copy(transaction, row.memory)
             gone.append(row.memory)
             copies += 1
             continue
         for row in _family(transaction, memory_id, context):
-            if row.standing is Standing.FORGOTTEN:
+            if row.status is MemoryStatus.FORGOTTEN:
                 gone.append(row.memory)
                 for endpoint in _bury(transaction, row.memory, context):
                     by_remote[endpoint] = by_remote.get(endpoint, 0) + 1
@@ -197,7 +197,7 @@ def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> li
     erase(transaction, memory.id)
     scope = Scope(memory.scope.project, memory.scope.user)
     bare = replace(memory, key=None, content="", title=None, tags=(), metadata={}, scope=scope)
-    transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), Standing.FORGOTTEN)
+    transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), MemoryStatus.FORGOTTEN)
     transaction.unlearn(memory)
     addresses = []
     for remote in every_remote(transaction):

@@ -11,7 +11,7 @@ from kingly_memory.lifecycle.decay import Strength
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.policies import Subject, Usage
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import MemoryType, Query, Standing
+from kingly_memory.models import MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Row, StoreReader
 
 PAGE = 64
@@ -36,7 +36,7 @@ class Subjects:
     def live(self, *, agent: str | None = None) -> Iterator[Subject]:
         """The project's memories in the order they were first stored."""
         query, start = Query("", self._space, agent=agent), None
-        while rows := self._reader.page(query, (Standing.LIVE,), PAGE, start, oldest_first=True):
+        while rows := self._reader.page(query, (MemoryStatus.LIVE,), PAGE, start, oldest_first=True):
             yield from self.of(rows)
             start = rows[-1].position
             time.sleep(PAUSE_S)
@@ -69,7 +69,7 @@ def subject(row: Row, facet: Callable[[str], Mapping[str, Any] | None], *, await
     weight = attention.get("weight", 1.0)
     return Subject(
         memory=row.memory,
-        standing=row.standing,
+        status=row.status,
         lifetime=_read(Lifetime.from_json, facet("lifetime")),
         usage=_read(Usage.from_json, facet("usage")) or Usage(),
         strength=_read(Strength.from_json, facet("strength")) or Strength(),

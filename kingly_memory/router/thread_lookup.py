@@ -179,7 +179,7 @@ def of_context(reader: StoreReader, space: str, context_id: str) -> Named:
 
 def of_row(reader: StoreReader, space: str, row: Row | None) -> Named | None:
     """The thread of a memory; None where it is gone or belongs to another project."""
-    if row is None or row.standing not in KEPT or row.memory.scope.space != space:
+    if row is None or row.status not in KEPT or row.memory.scope.space != space:
         return None
     if (context_id := row.memory.scope.context_id) is not None:
         return of_context(reader, space, context_id)

@@ -23,12 +23,12 @@ from kingly_memory.models import (
     JsonObject,
     LinkState,
     Memory,
+    MemoryStatus,
     MemoryType,
     Page,
     Query,
     Receipt,
     Results,
-    Standing,
     moment_text,
     project_and_user,
     spaces_read,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
 LAST_POSITION = 2**62
-SEEN = (Standing.LIVE, Standing.CACHED)
+SEEN = (MemoryStatus.LIVE, MemoryStatus.CACHED)
 
 
 class Visible:
@@ -58,13 +58,13 @@ class Visible:
         self._last_use = last_use
 
     def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
-        """The rows whose standing, filters and lifetime let them be shown. Where the archive is asked for, so is what
+        """The rows whose status, filters and lifetime let them be shown. Where the archive is asked for, so is what
         waits for a sweep to put it there."""
-        hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
-        admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
+        hidden = {MemoryStatus.FORGOTTEN} if query.include_archived else {MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED}
+        admitted = [row for row in rows if row.status not in hidden and query.admits(row.memory)]
         if query.wide:
             admitted = [row for row in admitted if not self._is_overruled(row.memory, query.space)]
-        resting = [row.memory.id for row in admitted if row.standing is Standing.ARCHIVED]
+        resting = [row.memory.id for row in admitted if row.status is MemoryStatus.ARCHIVED]
         if query.or_ended and resting:  # only what is in the archive because it has ended
             why = self._reader.facets(archive.FACET, resting)
             other = {memory_id for memory_id in resting if why.get(memory_id, {}).get("policy") != LIFETIMES}
@@ -79,7 +79,7 @@ class Visible:
             return False
         own_id = self._reader.id_of_key(space, memory.key)
         own = None if own_id is None else self._reader.row(own_id)
-        return own_id is not None and (own is None or own.standing is not Standing.FORGOTTEN)
+        return own_id is not None and (own is None or own.status is not MemoryStatus.FORGOTTEN)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""
@@ -87,7 +87,7 @@ class Visible:
 
     def _ended(self, rows: Sequence[Row], now_s: float) -> set[str]:
         """The ids of those whose lifetime has ended."""
-        mortal = [row.memory.id for row in rows if row.standing is not Standing.ARCHIVED]
+        mortal = [row.memory.id for row in rows if row.status is not MemoryStatus.ARCHIVED]
         return {memory_id for memory_id, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
 
     def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
@@ -103,7 +103,7 @@ class Visible:
 
 def _goes_to_archive(row: Row) -> bool:
     """Working memories and copies are erased when their time is over, all others are put away."""
-    return row.standing is Standing.LIVE and row.memory.type is not MemoryType.WORKING
+    return row.status is MemoryStatus.LIVE and row.memory.type is not MemoryType.WORKING
 
 
 class Station(NamedTuple):
@@ -160,7 +160,7 @@ class View:
         row = self.readable(key_or_id)
         if row is None:
             self._check_whole(key_or_id)
-        if row is None or row.standing not in SEEN:
+        if row is None or row.status not in SEEN:
             return None
         [memory] = self._ending([row.memory])
         return memory if memory.ends_at is None or memory.ends_at > self._clock.now() else None
@@ -193,13 +193,13 @@ class View:
             name.removeprefix("memory ") for name in self.read_over().get("damaged", ()) if name.startswith("memory ")
         )
         remains = map(self._store.reader.remains, noted)
-        return [row for row in remains if row is not None and row.standing in KEPT]
+        return [row for row in remains if row is not None and row.status in KEPT]
 
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the
         earlier ones."""
         row = self.readable(key_or_id)
-        if row is not None and row.standing in (Standing.FORGOTTEN, Standing.CACHED):
+        if row is not None and row.status in (MemoryStatus.FORGOTTEN, MemoryStatus.CACHED):
             return ()
         reader, space = self._store.reader, self._station.space
         if row is not None:
@@ -239,7 +239,7 @@ class View:
 
         def is_archived(memory_id: str) -> bool:
             row = self._store.reader.row(memory_id)
-            return row is not None and (row.standing is Standing.ARCHIVED or not self._local.is_alive(row, now_s))
+            return row is not None and (row.status is MemoryStatus.ARCHIVED or not self._local.is_alive(row, now_s))
 
         return replace(results, hits=tuple(replace(hit, archived=is_archived(hit.memory.id)) for hit in results))
 
@@ -281,13 +281,13 @@ class View:
         forgotten: Row | None = None
         for space in spaces_read(self._station.space):
             row = self.find(key_or_id, space)
-            if row is not None and row.standing is not Standing.FORGOTTEN:
+            if row is not None and row.status is not MemoryStatus.FORGOTTEN:
                 return row
             forgotten = forgotten or row
         return forgotten
 
     def find(self, key_or_id: str, space: str | None = None) -> Row | None:
-        """The space's row under that key, else under that id, whatever its standing."""
+        """The space's row under that key, else under that id, whatever its status."""
         name, reader = validation.required("key_or_id", key_or_id), self._store.reader
         space = self._station.space if space is None else space
         memory_id = reader.id_of_key(space, name)
@@ -300,13 +300,13 @@ class View:
         from kingly_memory.cognition import links
 
         row, reader = self.readable(key_or_id), self._store.reader
-        if row is None or row.standing is Standing.FORGOTTEN:
+        if row is None or row.status is MemoryStatus.FORGOTTEN:
             raise NothingUnder(key_or_id)
         memory_id = row.memory.id
         others = (
             (link, reader.row(link.other_end(memory_id))) for link in links.beside(reader, [memory_id])[memory_id]
         )
-        return tuple(link for link, other in others if other is not None and other.standing is not Standing.FORGOTTEN)
+        return tuple(link for link, other in others if other is not None and other.status is not MemoryStatus.FORGOTTEN)
 
     def remains(self, key_or_id: str) -> Row | None:
         """What is known of the space's memory under that name whose record is damaged."""
@@ -330,16 +330,16 @@ class View:
         """The most recently stored memories that pass the query's filters; or those that can be restored here."""
         start = None if before is None else validation.count("before", before, least=0, most=LAST_POSITION)
         if forgotten:
-            standings, query = [Standing.FORGOTTEN], replace(query, wide=False)
+            statuses, query = [MemoryStatus.FORGOTTEN], replace(query, wide=False)
         else:
-            standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
-        rows = self._store.reader.page(query, standings, query.limit, start)
+            statuses = [MemoryStatus.LIVE, *([MemoryStatus.ARCHIVED] if query.include_archived else [])]
+        rows = self._store.reader.page(query, statuses, query.limit, start)
         last = rows[-1].position if len(rows) == query.limit else None
         if forgotten:
             shown = [row for row in rows if not row.is_tombstone]
         else:
             shown = self._local.shown(rows, query, self._now_s())
-        archived = frozenset(row.memory.id for row in shown if row.standing is Standing.ARCHIVED)
+        archived = frozenset(row.memory.id for row in shown if row.status is MemoryStatus.ARCHIVED)
         remote_ids = self.remote_ids([row.memory.id for row in shown])
         return Page(self._ending([row.memory for row in shown]), last, archived, remote_ids)
 
@@ -349,11 +349,11 @@ class View:
 
         return known_remotes.remote_ids(self._store.reader, memory_ids, self._station.remotes)
 
-    def export(self) -> Iterator[tuple[Memory, Standing]]:
+    def export(self) -> Iterator[tuple[Memory, MemoryStatus]]:
         """Every live and archived memory of the project, in the order they were first stored."""
         for rows in _pages(self._store.reader, Query("", self._station.space), KEPT):
             for row, memory in zip(rows, self._ending([row.memory for row in rows]), strict=True):
-                yield memory, row.standing
+                yield memory, row.status
 
     def status(self) -> JsonObject:
         """The state of this project's memory, its link and its outbox, as plain JSON.
@@ -374,7 +374,7 @@ class View:
         counts.subtract(ends.over)
         unread = [row for row in self.known_damaged() if row.memory.scope.space == station.space]
         counts.subtract(
-            "archived" if row.standing is Standing.ARCHIVED else row.memory.type.value
+            "archived" if row.status is MemoryStatus.ARCHIVED else row.memory.type.value
             for row in unread
             if self._local.is_alive(row, self._now_s())
         )
@@ -558,15 +558,15 @@ class View:
         return self._clock.now().timestamp()
 
 
-def pages(reader: MemoryReader, query: Query, standings: Sequence[Standing] = KEPT) -> Iterator[Row]:
-    """Every memory of these standings that passes the query's filters, in the order they were first stored."""
-    for rows in _pages(reader, query, standings):
+def pages(reader: MemoryReader, query: Query, statuses: Sequence[MemoryStatus] = KEPT) -> Iterator[Row]:
+    """Every memory of these statuses that passes the query's filters, in the order they were first stored."""
+    for rows in _pages(reader, query, statuses):
         yield from rows
 
 
-def _pages(reader: MemoryReader, query: Query, standings: Sequence[Standing]) -> Iterator[list[Row]]:
+def _pages(reader: MemoryReader, query: Query, statuses: Sequence[MemoryStatus]) -> Iterator[list[Row]]:
     last = None
-    while rows := reader.page(query, standings, EXPORT_PAGE, last, oldest_first=True):
+    while rows := reader.page(query, statuses, EXPORT_PAGE, last, oldest_first=True):
         yield rows
         last = rows[-1].position
 

@@ -20,11 +20,11 @@ from kingly_memory.models import (
     REMOTE_ABOVE,
     DeliveryState,
     Memory,
+    MemoryStatus,
     MemoryType,
     Origin,
     Receipt,
     RemoteUse,
-    Standing,
     spaces_read,
 )
 from kingly_memory.ports import Delivery, Row, Transaction, in_transaction
@@ -153,7 +153,9 @@ def put(
     else:
         if before is not None:
             _clear_outdated(transaction, before, memory, context)
-        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_requested=True)
+        receipt = _save(
+            transaction, memory, MemoryStatus.LIVE, context, lifetime, is_new=before is None, is_requested=True
+        )
     if secrets:
         receipt = replace(receipt, secrets=secrets)
     return (
@@ -212,7 +214,7 @@ def _merge_duplicate(
         receipt = _note_use(transaction, twin, context, later)
     else:
         both = replace(both, updated_at=context.after(twin), revision=twin.revision + 1)
-        receipt = _save(transaction, both, Standing.LIVE, context, later, is_requested=True)
+        receipt = _save(transaction, both, MemoryStatus.LIVE, context, later, is_requested=True)
     return both, _with_sighting(transaction, both, receipt, context)
 
 
@@ -232,7 +234,7 @@ def _completed_from(draft: Draft, old: Memory, context: WriteContext) -> Draft:
 def _check_revision(name: str | None, before: Row | None, expected: int | None) -> None:
     if expected and name is None:
         raise InvalidInput("if_revision", "goes with the key of a memory, and none is given")
-    current = 0 if before is None or before.standing is Standing.FORGOTTEN else before.memory.revision
+    current = 0 if before is None or before.status is MemoryStatus.FORGOTTEN else before.memory.revision
     if expected not in (None, current):
         raise RevisionConflict(str(name)[:200], int(expected or 0), current)
 
@@ -246,7 +248,7 @@ def update(
 
     def change(transaction: Transaction) -> Stored | None:
         before = find_own(transaction, context.space, key_or_id)
-        if before is None or before.standing in (Standing.FORGOTTEN, Standing.CACHED):
+        if before is None or before.status in (MemoryStatus.FORGOTTEN, MemoryStatus.CACHED):
             return None
         _check_revision(key_or_id, before, if_revision)
         revised = draft.revising(before.memory)
@@ -256,7 +258,7 @@ def update(
         if _is_unchanged(transaction, before, memory, context):
             return Stored(_note_use(transaction, before.memory, context, lifetime), None)
         _clear_outdated(transaction, before, memory, context)
-        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_requested=True)
+        receipt = _save(transaction, memory, MemoryStatus.LIVE, context, lifetime, is_requested=True)
         return Stored(replace(receipt, secrets=secrets), None)
 
     return change
@@ -271,7 +273,7 @@ def whisper(transaction: Transaction, due: Due, context: WriteContext) -> bool:
         memory = _memory(draft, None, context)
         own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
         lifetime = context.lifetimes[memory.type]
-        _save(transaction, own_words, Standing.LIVE, context, lifetime, is_new=True)
+        _save(transaction, own_words, MemoryStatus.LIVE, context, lifetime, is_new=True)
     return True
 
 
@@ -318,11 +320,11 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         for name, facet in item.beside.items():
             transaction.set_facet(name, memory.id, facet)
     lifetime = lifetimes.in_file(item) or _lifetime(transaction, item.draft, memory, before, context)
-    has_ended = item.standing is Standing.LIVE and item.ends_at is not None and item.ends_at <= context.now
+    has_ended = item.status is MemoryStatus.LIVE and item.ends_at is not None and item.ends_at <= context.now
     if before is not None:
         ends_otherwise = not has_ended and lifetimes.differs(transaction, item, lifetime, before)
         if _says_the_same(before.memory, memory) and not ends_otherwise:
-            fate = "stays_away" if before.standing is Standing.FORGOTTEN else "unchanged"
+            fate = "stays_away" if before.status is MemoryStatus.FORGOTTEN else "unchanged"
             return _receipt(transaction, before.memory, context.routes), fate
         # What somebody has written himself, and after the file's text, an import must not undo.
         written_at = item.updated_at or item.draft.created_at
@@ -333,12 +335,12 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         ):
             return _receipt(transaction, before.memory, context.routes), "kept"
         _clear_outdated(transaction, before, memory, context)
-    receipt = _save(transaction, memory, item.standing, context, lifetime, is_requested=True)
-    if before is None and item.ends_at is not None and item.standing is Standing.LIVE:  # it may have ended already
+    receipt = _save(transaction, memory, item.status, context, lifetime, is_requested=True)
+    if before is None and item.ends_at is not None and item.status is MemoryStatus.LIVE:  # it may have ended already
         lifetimes.put(transaction, memory.id, lifetime)
     for source_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
         source = transaction.row(source_id)
-        if source is not None and source.standing is Standing.FORGOTTEN:
+        if source is not None and source.status is MemoryStatus.FORGOTTEN:
             _redact(transaction, source.memory, context)
     return receipt, "stored" if before is None else "revised"
 
@@ -361,7 +363,7 @@ def _says_the_same(old: Memory, new: Memory) -> bool:
 
 def _is_unchanged(transaction: Transaction, before: Row, memory: Memory, context: WriteContext) -> bool:
     """Whether a live memory says just that already: a revision that says the same would push out one that does not."""
-    is_live = before.standing is Standing.LIVE and not lifetimes.is_over(transaction, before, context.now_s)
+    is_live = before.status is MemoryStatus.LIVE and not lifetimes.is_over(transaction, before, context.now_s)
     return is_live and _says_the_same(before.memory, memory)
 
 
@@ -406,7 +408,7 @@ def _lifetime(
         return of_its_type
     current = lifetimes.lifetime_of(transaction, memory.id)
     if current is None:
-        is_as_it_was = draft.kind is None and memory.type is before.memory.type and before.standing is Standing.LIVE
+        is_as_it_was = draft.kind is None and memory.type is before.memory.type and before.status is MemoryStatus.LIVE
         return None if is_as_it_was else of_its_type
     is_named = current.sliding_s is None and not is_expired(current, context.now_s)
     return current if is_named or "type" in draft.unsaid else of_its_type
@@ -415,7 +417,7 @@ def _lifetime(
 def _save(
     transaction: Transaction,
     memory: Memory,
-    standing: Standing,
+    status: MemoryStatus,
     context: WriteContext,
     lifetime: Lifetime | None,
     *,
@@ -424,14 +426,14 @@ def _save(
 ) -> Receipt:
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_requested`:
     it is what the caller asked to store, rather than what follows from that."""
-    transaction.save(memory, standing)
+    transaction.save(memory, status)
     lives = None
     if lifetime is not None or not is_new:
         lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
-    if standing is not Standing.LIVE:
+    if status is not MemoryStatus.LIVE:
         lifetimes.stop(transaction, memory.id)
-    due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_requested)
-    ends_at = lives.ends_at if lives is not None and standing is Standing.LIVE else None
+    due = {} if status is MemoryStatus.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_requested)
+    ends_at = lives.ends_at if lives is not None and status is MemoryStatus.LIVE else None
     receipt = _receipt(transaction, memory, context.routes, due)
     return receipt if ends_at is None else replace(receipt, ends_at=ends_at)
 
@@ -441,14 +443,14 @@ def _clear_outdated(transaction: Transaction, before: Row, after: Memory, contex
     if after.content != before.memory.content:
         summaries.disconnect(transaction, after)
         _redact(transaction, before.memory, context)
-    if before.standing is not Standing.LIVE:
+    if before.status is not MemoryStatus.LIVE:
         transaction.set_facet(archive.FACET, after.id, None)
 
 
 def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, context: WriteContext) -> None:
     """A working memory that no longer fits its context becomes an episodic one, under the same id."""
     row = transaction.row(memory_id)
-    if row is None or row.standing is not Standing.LIVE or row.memory.type is not MemoryType.WORKING:
+    if row is None or row.status is not MemoryStatus.LIVE or row.memory.type is not MemoryType.WORKING:
         return
     if row.memory.scope.context_id != context_id:  # it is at hand in another context by now
         return
@@ -456,12 +458,14 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     lifetime = lifetimes.lifetime_of(transaction, memory_id)
     if lifetime is not None and lifetime.sliding_s is not None:
         lifetime = context.lifetimes[happened.type]
-    _save(transaction, happened, Standing.LIVE, context, lifetime)
+    _save(transaction, happened, MemoryStatus.LIVE, context, lifetime)
 
 
-def revise(transaction: Transaction, memory: Memory, context: WriteContext, standing: Standing = Standing.LIVE) -> None:
+def revise(
+    transaction: Transaction, memory: Memory, context: WriteContext, status: MemoryStatus = MemoryStatus.LIVE
+) -> None:
     """Write a new revision of a memory, live or archived, whose lifetime goes on."""
-    transaction.save(memory, standing)
+    transaction.save(memory, status)
     _deliver(transaction, memory, context)
 
 
@@ -479,7 +483,7 @@ def find_own(
     if found is None:
         for everywhere in spaces_read(space)[1:]:
             kept = find(transaction, everywhere, key_or_id)
-            if kept is not None and (or_forgotten or kept.standing is not Standing.FORGOTTEN):
+            if kept is not None and (or_forgotten or kept.status is not MemoryStatus.FORGOTTEN):
                 raise KeptForEveryProject(key_or_id, field)
     return found
 
@@ -504,7 +508,7 @@ def repair(transaction: Transaction, space: str, key_or_id: str, revision: int |
     before = remains.memory
     earlier = _earlier(transaction, replace(before, revision=0), revision)
     restored = before if earlier is None else replace(earlier, key=before.key, scope=before.scope)
-    transaction.save(replace(restored, revision=before.revision + 1), remains.standing)
+    transaction.save(replace(restored, revision=before.revision + 1), remains.status)
     return transaction.row(before.id)
 
 
@@ -516,14 +520,14 @@ def forget(transaction: Transaction, key_or_id: str, context: WriteContext) -> F
     """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
     Summaries no longer quote it. Of a learned text, the summary and the whole text go together."""
     row = find_own(transaction, context.space, key_or_id) or repair(transaction, context.space, key_or_id)
-    if row is None or row.standing is Standing.FORGOTTEN:
+    if row is None or row.status is MemoryStatus.FORGOTTEN:
         return None
     memory = row.memory
     _hide(transaction, memory, context)
     counterparts = [
         other.memory
         for other in summaries.counterparts(transaction, memory)
-        if other.standing is not Standing.FORGOTTEN
+        if other.status is not MemoryStatus.FORGOTTEN
     ]
     for counterpart in counterparts:
         _hide(transaction, counterpart, context)
@@ -549,14 +553,14 @@ def restore(
     if row is None or row.is_tombstone:
         return None
     earlier = _earlier(transaction, row.memory, revision)
-    memory, was_forgotten = row.memory, row.standing is Standing.FORGOTTEN
-    if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
+    memory, was_forgotten = row.memory, row.status is MemoryStatus.FORGOTTEN
+    if was_forgotten or row.status is MemoryStatus.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
         revive(transaction, [memory], context)
     if was_forgotten:
         memory = replace(memory, updated_at=context.after(memory))
-        transaction.save(memory, Standing.LIVE)
+        transaction.save(memory, MemoryStatus.LIVE)
         _deliver(transaction, memory, context)
-        transaction.restand(summaries.full_texts(transaction, memory), Standing.ARCHIVED)
+        transaction.set_status(summaries.full_texts(transaction, memory), MemoryStatus.ARCHIVED)
     return memory if earlier is None else _earlier_text(transaction, earlier, row, context)
 
 
@@ -598,7 +602,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
     """Bring memories back from the archive, with everything that lies beside them. That counts as a use, and settles
     them anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
     did."""
-    transaction.restand([memory.id for memory in memories], Standing.LIVE)
+    transaction.set_status([memory.id for memory in memories], MemoryStatus.LIVE)
     for memory in memories:
         lifetimes.begin_again(transaction, memory, context.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
@@ -610,7 +614,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
 def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> None:
     from kingly_memory.router.thread_cleanup import clean_up  # a command that stores does without
 
-    transaction.save(replace(memory, updated_at=context.after(memory)), Standing.FORGOTTEN)
+    transaction.save(replace(memory, updated_at=context.after(memory)), MemoryStatus.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
     contexts.forgotten(transaction, memory)
     experiences.let_go(transaction, memory)
@@ -636,10 +640,10 @@ def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> li
         after = replace(summary, updated_at=context.now)
         if not is_telling:
             _hide(transaction, after, context)
-        elif row.standing is Standing.FORGOTTEN:
-            transaction.save(after, row.standing)
+        elif row.status is MemoryStatus.FORGOTTEN:
+            transaction.save(after, row.status)
         else:
-            revise(transaction, after, context, row.standing)
+            revise(transaction, after, context, row.status)
         transaction.drop_revisions(after.id)  # they tell it too
         redacted.append(after.id)
     return redacted

@@ -54,8 +54,8 @@ def test_a_new_verb_is_a_command(run: Run, tmp_path: Path) -> None:
     told = run("shout", "--help").out
     assert "how often (default 1)" in told
     assert "volume" not in told
-    assert run("shout", "deploy", "--json", *place).json["standing"] == "live"
-    assert "standing" in run("shout", "deploy", *place).out
+    assert run("shout", "deploy", "--json", *place).json["status"] == "live"
+    assert "status" in run("shout", "deploy", *place).out
     assert run("shout", "deploy", "--times", "x").err.startswith("kingly-memory: times: 'x' is not a whole number")
     assert "nothing is stored under 'nobody'" in run("shout", "nobody", *place).err
 
@@ -64,7 +64,7 @@ def test_a_new_verb_is_a_command(run: Run, tmp_path: Path) -> None:
 async def test_a_new_verb_is_a_tool(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
         await client.ok("memory_intelligent_store", content="Deploys need two reviews", key="deploy")
-        assert (await client.ok("memory_shout", key_or_id="deploy"))["standing"] == "live"
+        assert (await client.ok("memory_shout", key_or_id="deploy"))["status"] == "live"
         assert (await client.error("memory_shout", key_or_id="deploy", times=9)).startswith("times: should be less")
         [tool] = [one for one in (await client.client.list_tools()).tools if one.name == "memory_shout"]
     assert (tool.title, tool.description) == ("Shout", "Say a memory aloud. Nobody is woken.")

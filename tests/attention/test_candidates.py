@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.ports import Transaction
 from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
@@ -38,7 +38,7 @@ async def test_a_memory_that_is_gone_is_not_brought_back_by_a_focus_on_it(
         if fate == "forgotten":
             await memory.forget(stored.id)
         elif fate == "archived":
-            store.write(lambda transaction: transaction.restand([stored.id], Standing.ARCHIVED)).result()
+            store.write(lambda transaction: transaction.set_status([stored.id], MemoryStatus.ARCHIVED)).result()
         elif fate == "over":
             clock.jump(3_600)
         assert await shown(memory) == (["Tomatoes grow in April"] if fate == "there" else [])

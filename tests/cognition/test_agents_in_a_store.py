@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
-from kingly_memory.models import MemoryType, Standing
+from kingly_memory.models import MemoryStatus, MemoryType
 from kingly_memory.ports import Transaction
 from kingly_memory.router import experiences
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -328,9 +328,11 @@ class OneBehaviour(RuleBasedStateMachine):
     @rule()
     def nothing_is_lost(self) -> None:
         rows = {one: self._router._engine.store.reader.row(one) for one in self._experienced}
-        live_ones = {one for one, row in rows.items() if row is not None and row.standing is Standing.LIVE}
+        live_ones = {one for one, row in rows.items() if row is not None and row.status is MemoryStatus.LIVE}
         assert live_ones == {item.id for item in (*self._stored.holdings.working, *self._stored.holdings.episodic)}
-        assert all(row is not None and row.standing in (Standing.LIVE, Standing.ARCHIVED) for row in rows.values())
+        assert all(
+            row is not None and row.status in (MemoryStatus.LIVE, MemoryStatus.ARCHIVED) for row in rows.values()
+        )
         types = {
             row.memory.id: row.memory.type for row in rows.values() if row is not None and row.memory.id in live_ones
         }

@@ -15,7 +15,7 @@ from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import DeliveryState, Memory, MemoryType, Standing
+from kingly_memory.models import DeliveryState, Memory, MemoryStatus, MemoryType
 from kingly_memory.router.delivery import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
@@ -261,7 +261,7 @@ async def test_a_forgotten_thought_is_forgotten_there_too_and_restored_by_its_re
         assert len(remote.named("record_thought")) == 1
         row = disk.reader.row(thought.id)
         assert row is not None
-        assert row.standing is Standing.LIVE
+        assert row.status is MemoryStatus.LIVE
 
 
 # --- a thought waits for the one it follows ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.documents import Document
 from kingly_memory.errors import StoreError
-from kingly_memory.models import DeliveryState, Standing
+from kingly_memory.models import DeliveryState, MemoryStatus
 from kingly_memory.ports import Delivery
 from kingly_memory.router.documents import append
 from tests.store_samples import NOON, NOON_S, REMOTE, ask, match, memory, set_facet
@@ -52,7 +52,7 @@ class Worker:
             one = replace(row.memory, content=text, revision=row.memory.revision + 1)
         else:
             one = memory(text, SPACE, **said)
-        self.store.write(lambda tx: tx.save(one, Standing.LIVE)).result()
+        self.store.write(lambda tx: tx.save(one, MemoryStatus.LIVE)).result()
         return one.id
 
     def keep(self, key: str, value: str) -> None:

@@ -14,7 +14,7 @@ from benchmarks.measure import percentile
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import Delivery, Transaction
 from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
@@ -32,7 +32,7 @@ Pairs = list[tuple[float, float]]
 
 def waiting(memories: list[Memory], remote: str, transaction: Transaction) -> None:
     for memory in memories:
-        transaction.save(memory, Standing.LIVE)
+        transaction.save(memory, MemoryStatus.LIVE)
         transaction.set_delivery(remote, memory.id, Delivery(1, time.time()))
 
 

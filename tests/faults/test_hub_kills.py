@@ -16,7 +16,7 @@ from kingly_memory.adapters.local import backup
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.grants import DEFAULT_NAMESPACE
-from kingly_memory.models import REMOTE_ABOVE, Query, Standing
+from kingly_memory.models import REMOTE_ABOVE, MemoryStatus, Query
 from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.mortal_hub import POINTS, MortalHub
@@ -208,13 +208,13 @@ def held_by(kept: Files | Database, project: str = PROJECT) -> list[tuple[str, s
     """The ids and texts that the hub holds, every copy."""
     store = kept.opened()
     everything = Query("", scope_name(DEFAULT_NAMESPACE, project))
-    rows = store.reader.page(everything, (Standing.LIVE,), 10_000, None)
+    rows = store.reader.page(everything, (MemoryStatus.LIVE,), 10_000, None)
     store.close()
     return sorted((str(row.memory.key), text_at_hub(row.memory)) for row in rows)
 
 
 def held_in(home: Path, project: str) -> list[str]:
     store = DiskStore(home)
-    rows = store.reader.page(Query("", project), (Standing.LIVE,), 10_000, None)
+    rows = store.reader.page(Query("", project), (MemoryStatus.LIVE,), 10_000, None)
     store.close()
     return sorted(row.memory.content for row in rows)

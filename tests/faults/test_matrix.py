@@ -36,6 +36,7 @@ PATIENT = Settings(
     pace=Pace(send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0),
     call_timeout_s=60.0,
     probe_interval_s=0.05,
+    remote_search_s=0.15,
 )
 SECRETS = (TOKEN, CANARY, HARBOUR, LANTERN, FERRY, PIER, "Fog delays ferries", "opens at seven")
 

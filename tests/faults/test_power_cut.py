@@ -18,7 +18,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.models import Query, Standing
+from kingly_memory.models import MemoryStatus, Query
 from tests.cli_runner import ROOT, environment
 from tests.faults.conftest import Tell
 from tests.faults.forgetful_disk import BLOCK_BYTES, Write, read_log, survivors
@@ -153,7 +153,7 @@ async def found_in(home: Path) -> list[str]:
     async with MemoryRouter.open(home, project="power", settings=Settings(embedder="none")) as memory:
         await memory.store("the power is back")
     store = DiskStore(home)
-    rows = store.reader.page(Query("", "power"), (Standing.LIVE,), 100_000, None, oldest_first=True)
+    rows = store.reader.page(Query("", "power"), (MemoryStatus.LIVE,), 100_000, None, oldest_first=True)
     store.close()
     assert rows.pop().memory.content == "the power is back"
     return [hashlib.sha256(row.memory.content.encode()).hexdigest() for row in rows]

@@ -18,7 +18,7 @@ from kingly_memory.adapters.files.reading import Entry, Problem
 from kingly_memory.attention.ratings import Rating, Ratings
 from kingly_memory.cognition.owners import owner
 from kingly_memory.imported import Beside, ExportedThread, ImportedContext, ImportedFocus
-from kingly_memory.models import JsonObject, Memory, Origin, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Origin, Query
 from kingly_memory.ports import Transaction
 from kingly_memory.router.threads.reading import exported_focus, exported_threads
 from kingly_memory.testing import ManualClock
@@ -115,10 +115,10 @@ class Home:
         whose = owner(project, thread_id)
         return self.store.reader.facets(name, [whose]).get(whose)
 
-    def memories(self, *, project: str = "app") -> list[tuple[Memory, Standing]]:
-        standings = [Standing.LIVE, Standing.ARCHIVED, Standing.FORGOTTEN]
-        rows = self.store.reader.page(Query("", project), standings, 500, None, oldest_first=True)
-        return [(row.memory, row.standing) for row in rows]
+    def memories(self, *, project: str = "app") -> list[tuple[Memory, MemoryStatus]]:
+        statuses = [MemoryStatus.LIVE, MemoryStatus.ARCHIVED, MemoryStatus.FORGOTTEN]
+        rows = self.store.reader.page(Query("", project), statuses, 500, None, oldest_first=True)
+        return [(row.memory, row.status) for row in rows]
 
     def threads(self, project: str = "app") -> dict[str, ExportedThread]:
         return {one.id: one for one in exported_threads(self.store.reader, project)}
@@ -128,7 +128,7 @@ class Home:
 
     def image(self) -> str:
         """All that lies in the store, as text."""
-        rows = [(memory.to_json(), standing) for memory, standing in self.memories()]
+        rows = [(memory.to_json(), status) for memory, status in self.memories()]
         names = ("thread", "attention", "ratings", "lifetime")
         ids = {memory.scope.context_id for memory, _ in self.memories()} - {None}
         owners = [*(owner("app", str(one)) for one in ids), *(memory.id for memory, _ in self.memories())]
@@ -217,7 +217,7 @@ def test_an_archived_thread_stays_in_the_archive_and_a_merged_one_goes_on_as_the
     archived = {**THREAD, "id": "a", "status": "archived"}
     merged = {**THREAD, "id": "b", "status": "merged", "merged_into": "c"}
     home.take_in(parsed(archived), parsed(merged), parsed({**THREAD, "id": "c"}))
-    assert [standing for _, standing in home.memories()] == [Standing.ARCHIVED] * 2 + [Standing.LIVE] * 4
+    assert [status for _, status in home.memories()] == [MemoryStatus.ARCHIVED] * 2 + [MemoryStatus.LIVE] * 4
     assert {name: one["status"] for name in "ac" if (one := home.document(name))} == {"a": "archived", "c": "active"}
     assert len(home.document("c")["messages"]) == 4
 
@@ -343,7 +343,7 @@ def test_a_forgotten_message_stays_forgotten(home: Home) -> None:
 
     asyncio.run(forget())
     home.take_in(parsed(OLD))
-    assert [standing for _, standing in home.memories()] == [Standing.FORGOTTEN]
+    assert [status for _, status in home.memories()] == [MemoryStatus.FORGOTTEN]
 
 
 def test_what_lies_in_the_future_is_said_at_the_time_of_the_import(home: Home) -> None:

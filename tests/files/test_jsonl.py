@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import jsonl
-from kingly_memory.models import Memory, MemoryType, Origin, Standing
+from kingly_memory.models import Memory, MemoryStatus, MemoryType, Origin
 from kingly_memory.validation import Draft
 from tests.files.samples import LIMIT, as_draft, from_a_file, memories, parted
 
@@ -29,20 +29,20 @@ def drafts(file: Path, *lines: bytes | str | dict[str, Any], limit: int = LIMIT)
     return [item.draft for item in items], problems
 
 
-@given(st.lists(st.tuples(memories, st.sampled_from([Standing.LIVE, Standing.ARCHIVED])), max_size=4))
+@given(st.lists(st.tuples(memories, st.sampled_from([MemoryStatus.LIVE, MemoryStatus.ARCHIVED])), max_size=4))
 def test_what_was_exported_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, held: Any) -> None:
     file = tmp_path_factory.mktemp("export") / "memories.jsonl"
-    file.write_text("".join(jsonl.line(memory, standing) + "\n" for memory, standing in held), encoding="utf-8")
+    file.write_text("".join(jsonl.line(memory, status) + "\n" for memory, status in held), encoding="utf-8")
     items, problems = parted(jsonl.read(file, content_limit_bytes=LIMIT))
     assert problems == []
-    assert [(item.draft, item.id, item.standing) for item in items] == [
-        (from_a_file(as_draft(memory)), memory.id, standing) for memory, standing in held
+    assert [(item.draft, item.id, item.status) for item in items] == [
+        (from_a_file(as_draft(memory)), memory.id, status) for memory, status in held
     ]
 
 
 @given(memories)
 def test_a_line_of_an_export_is_one_line(memory: Memory) -> None:
-    assert len(jsonl.line(memory, Standing.LIVE).splitlines()) == 1
+    assert len(jsonl.line(memory, MemoryStatus.LIVE).splitlines()) == 1
 
 
 @pytest.mark.parametrize(

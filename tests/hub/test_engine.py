@@ -18,7 +18,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.methods import METHODS, parsed
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
-from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.models import JsonObject, MemoryStatus, Query
 from kingly_memory.ports import HOME, INCARNATION, LocalStore
 from kingly_memory.testing import ManualClock
 from tests.hub.stores import STORES, opener, served
@@ -43,8 +43,8 @@ class Hub:
         found: list[JsonObject] = reply["memories"]
         return found
 
-    def rows(self, standing: Standing, scope: str = APP) -> int:
-        return len(self.store.reader.page(Query("", scope), (standing,), 100, None))
+    def rows(self, status: MemoryStatus, scope: str = APP) -> int:
+        return len(self.store.reader.page(Query("", scope), (status,), 100, None))
 
 
 @pytest.fixture(params=STORES)
@@ -201,7 +201,7 @@ def test_a_wrong_clock_forgets_what_is_still_on_its_way_for_no_longer_than_a_day
     hub.engine = Engine(served(hub.store), HashedEmbedder(), later, "1.2.3")
     said = record("said again", updated_at=later.now().isoformat())
     assert "forgotten" not in hub("store_memory", content=said, idempotency_key="m1")
-    assert hub.rows(Standing.LIVE) == 1
+    assert hub.rows(MemoryStatus.LIVE) == 1
 
 
 def test_a_store_that_arrives_after_its_forget_does_not_come_back(hub: Hub) -> None:
@@ -209,7 +209,7 @@ def test_a_store_that_arrives_after_its_forget_does_not_come_back(hub: Hub) -> N
     assert hub("forget_memory", store_key="late", idempotency_key="f1")["memory_id"] == forgotten["memory_id"]
     late = hub("store_memory", content="too late", idempotency_key="late")
     assert late == {"memory_id": forgotten["memory_id"], "idempotency_hit": True, "forgotten": True}
-    assert (hub.find("too late"), hub.rows(Standing.FORGOTTEN)) == ([], 1)
+    assert (hub.find("too late"), hub.rows(MemoryStatus.FORGOTTEN)) == ([], 1)
 
 
 def test_an_update_brings_a_forgotten_memory_back(hub: Hub) -> None:
@@ -338,7 +338,7 @@ def test_wrong_parameters_are_refused_by_name(hub: Hub, method: str, params: Jso
     with pytest.raises(InvalidInput) as refused:
         hub(method, **params)
     assert refused.value.field == field
-    assert hub.rows(Standing.LIVE) == 0
+    assert hub.rows(MemoryStatus.LIVE) == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -373,7 +373,7 @@ def test_of_several_memories_each_is_stored_once_or_refused_by_itself(hub: Hub) 
     assert (again["memory_id"], again["digest"]) == (tea["memory_id"], content_digest("tea"))
     assert [one["field"] for one in (empty, wrong)] == ["content", "memory_type"]
     assert {one["error_code"] for one in (empty, wrong)} == {"INVALID_PARAMETER"}
-    assert hub.rows(Standing.LIVE) == 2
+    assert hub.rows(MemoryStatus.LIVE) == 2
     assert [one["content"] for one in hub.find("coffee")] == ["coffee"]
 
 

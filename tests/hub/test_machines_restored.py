@@ -16,7 +16,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.adapters.local import backup
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.methods import parsed
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from tests.hub.machines import Team, text_at_hub, texts
 from tests.hub.stores import Database, Files
 from tests.store_samples import ask
@@ -26,7 +26,7 @@ SCOPE = scope_name("default", "app")
 
 def held(team: Team) -> dict[str, str]:
     """What the hub holds, by the home's id of it."""
-    page = team.store.reader.page(ask(project=SCOPE), (Standing.LIVE,), 1_000, None)
+    page = team.store.reader.page(ask(project=SCOPE), (MemoryStatus.LIVE,), 1_000, None)
     return {str(row.memory.key): text_at_hub(row.memory) for row in page}
 
 
@@ -259,7 +259,7 @@ class Interleaving:
                 self.at_hub.restore()
             self.team.start()
         elif step == "meddle":
-            rows = self.team.store.reader.page(ask(project=SCOPE), (Standing.LIVE,), 1_000, None)
+            rows = self.team.store.reader.page(ask(project=SCOPE), (MemoryStatus.LIVE,), 1_000, None)
             for row in rows[:1]:
                 number = f"{row.memory.key}.99999999"
                 theirs = {"memory_id": row.memory.id, "content": text, "idempotency_key": number}

@@ -36,7 +36,7 @@ from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.hub.serve import run_hub
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.models import JsonObject, MemoryStatus, Query
 from kingly_memory.testing import ManualClock
 from kingly_memory.validation import KEY_LIMIT
 from tests.hub.machines import text_at_hub
@@ -140,7 +140,7 @@ def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub])
     assert first is not None
 
     def fail(tx: Any) -> None:
-        tx.save(replace(first.memory, id=MemoryId("never there")), Standing.LIVE)
+        tx.save(replace(first.memory, id=MemoryId("never there")), MemoryStatus.LIVE)
         raise KeyError("rolled back")
 
     def write(caller: int) -> list[str]:
@@ -207,7 +207,7 @@ def test_a_number_that_is_committed_out_of_turn_would_lose_a_change(
     has_number, may_commit = threading.Event(), threading.Event()
 
     def slow(tx: Any) -> None:
-        tx.save(replace(first.memory, id=MemoryId("slow"), key="slow"), Standing.LIVE)
+        tx.save(replace(first.memory, id=MemoryId("slow"), key="slow"), MemoryStatus.LIVE)
         has_number.set()
         may_commit.wait(10)
 
@@ -234,7 +234,7 @@ def test_memories_are_counted_as_they_come_and_go_without_looking_at_all_of_them
         asked.clear()
         told = hubs[1].store.reader.counted_spaces()
         assert [statement for statement, _ in asked if "km_memory" in statement] == []
-        assert told.get(APP, 0) == len(hubs[1].store.reader.page(Query("", APP), (Standing.LIVE,), 99, None))
+        assert told.get(APP, 0) == len(hubs[1].store.reader.page(Query("", APP), (MemoryStatus.LIVE,), 99, None))
         return told.get(APP, 0)
 
     hub = hubs[0]

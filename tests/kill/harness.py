@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
-from kingly_memory.models import REMOTE_ABOVE, Query, Standing
+from kingly_memory.models import REMOTE_ABOVE, MemoryStatus, Query
 from kingly_memory.ports import Row
 from tests.kill.remotes import ROOT, Effects, KillRemote
 from tests.kill.writer import PROJECT, QUIET, Attempt, Order, settings_of
@@ -28,7 +28,7 @@ INDEX_CHECKS = (
     "INSERT INTO km_passages(km_passages) VALUES ('integrity-check')",
 )
 """Rank 1 compares the index with the rows it was made from."""
-EVERYTHING = (Standing.LIVE, Standing.ARCHIVED, Standing.FORGOTTEN)
+EVERYTHING = (MemoryStatus.LIVE, MemoryStatus.ARCHIVED, MemoryStatus.FORGOTTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +189,14 @@ def complaints(home: Path) -> list[str]:
 def _state(row: Row | None) -> Possible:
     if row is None:
         return Possible()
-    return Possible(row.memory.content, row.memory.significance, row.standing is Standing.FORGOTTEN)
+    return Possible(row.memory.content, row.memory.significance, row.status is MemoryStatus.FORGOTTEN)
 
 
 def _is_right(row: Row, effects: Effects) -> bool:
     """The remote holds the newest content, or nothing of what was forgotten. What fell to the threshold stays there
     as it last was above it."""
     there = effects.held.get(row.memory.id, [])
-    if row.standing is Standing.FORGOTTEN:
+    if row.status is MemoryStatus.FORGOTTEN:
         return there == []
     if row.memory.significance > REMOTE_ABOVE:
         return there == [row.memory.content]

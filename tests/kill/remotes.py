@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.grants import DEFAULT_NAMESPACE
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.models import Query, Standing
+from kingly_memory.models import MemoryStatus, Query
 from tests.hub.machines import text_at_hub
 from tests.kill.writer import PROJECT
 from tests.scripted.remote import ScriptedRemote
@@ -166,7 +166,7 @@ class HubRemote:
         self._hub.stop()
         store = DiskStore(self._hub.home)
         everything = Query("", scope_name(DEFAULT_NAMESPACE, PROJECT))
-        rows = store.reader.page(everything, (Standing.LIVE,), 10_000, None)
+        rows = store.reader.page(everything, (MemoryStatus.LIVE,), 10_000, None)
         held: dict[str, list[str]] = {}
         for row in rows:
             held.setdefault(str(row.memory.key), []).append(text_at_hub(row.memory))

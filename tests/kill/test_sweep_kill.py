@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.validation import Imported, draft
 from tests.kill.harness import all_rows, complaints
 from tests.kill.verbs import killed, opened
@@ -58,9 +58,9 @@ def archived(home: Path) -> set[str]:
     assert {key: row.memory.content for key, row in rows.items() if key != "fresh"} == {
         f"k{number}": text(number) for number in range(FADED)
     }
-    assert {row.standing for row in rows.values()} <= {Standing.LIVE, Standing.ARCHIVED}
-    assert rows["fresh"].standing is Standing.LIVE
-    return {key for key, row in rows.items() if row.standing is Standing.ARCHIVED}
+    assert {row.status for row in rows.values()} <= {MemoryStatus.LIVE, MemoryStatus.ARCHIVED}
+    assert rows["fresh"].status is MemoryStatus.LIVE
+    return {key for key, row in rows.items() if row.status is MemoryStatus.ARCHIVED}
 
 
 async def check_goes_on(home: Path) -> None:

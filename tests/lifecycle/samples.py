@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.policies import Subject, Usage
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import Memory, Scope, Standing, Tier
+from kingly_memory.models import Memory, MemoryStatus, Scope, Tier
 from tests.store_samples import memory as sample
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -76,7 +76,7 @@ def memory(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Memory:
 def subject(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Subject:
     """A live memory; what is no field of a Subject is one of its memory."""
     own = {name: said.pop(name) for name in Subject.__match_args__ if name in said}
-    return Subject(memory(number, days_old=days_old, **said), **{"standing": Standing.LIVE, **own})
+    return Subject(memory(number, days_old=days_old, **said), **{"status": MemoryStatus.LIVE, **own})
 
 
 def placed(

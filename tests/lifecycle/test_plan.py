@@ -28,7 +28,7 @@ from kingly_memory.lifecycle.policies import (
     Verdict,
 )
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TIER_CONFIGS, Placement, surprised
-from kingly_memory.models import MemoryType, Scope, Standing, Tier
+from kingly_memory.models import MemoryStatus, MemoryType, Scope, Tier
 from kingly_memory.settings import Tiers
 from tests.lifecycle import samples
 from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S, placed
@@ -46,7 +46,7 @@ def subject(number: int = 1, *, days_old: float = 365, **said: Any) -> Subject:
 
 
 def planned(population: Sequence[Subject], asked: Policies = FADING, now_s: float = NOON_S) -> Plan:
-    live = [one for one in population if one.memory.scope.project == "app" and one.standing is Standing.LIVE]
+    live = [one for one in population if one.memory.scope.project == "app" and one.status is MemoryStatus.LIVE]
     return plan(
         asked,
         now_s,
@@ -77,19 +77,19 @@ def carried_out(population: Sequence[Subject], found: Plan, rules: Tiers, now_s:
         if isinstance(verdict, Promote | Demote):
             after.append(replace(one, placement=policies.moved(one, verdict, now_s, rules)))
         else:
-            after.append(one if verdict is None else replace(one, standing=Standing.ARCHIVED))
+            after.append(one if verdict is None else replace(one, status=MemoryStatus.ARCHIVED))
         if isinstance(verdict, Summarise):
             behind[heading(one.memory)] = one.memory
     for number, of in enumerate(behind.values()):
         memory_id = MemoryId(f"019b0000-0000-7000-9000-{number:012x}")
         said = replace(of, id=memory_id, significance=0.1, metadata={"category": "summary"})
-        after.append(Subject(said, Standing.LIVE, placement=Placement(Tier.GLACIAL, moved_at=now_s)))
+        after.append(Subject(said, MemoryStatus.LIVE, placement=Placement(Tier.GLACIAL, moved_at=now_s)))
     return after
 
 
 def sizes(population: Sequence[Subject], found: Plan) -> list[int]:
     """How many live memories each tier holds afterwards."""
-    after = [one for one in carried_out(population, found, SEEDS_TIERS, NOON_S) if one.standing is Standing.LIVE]
+    after = [one for one in carried_out(population, found, SEEDS_TIERS, NOON_S) if one.status is MemoryStatus.LIVE]
     held = Counter(one.placed(SEEDS_TIERS).tier for one in after)
     return [held[tier] for tier in Tier]
 

@@ -44,7 +44,7 @@ def test_memories_are_stored_rated_held_archived_forgotten_and_brought_back(page
         page.do("link_memories", source="typed", target="deploy", link_type="supports", strength="0.5")
         assert [one.strength for one in store.links("typed")] == [0.5]
         page.do("archive", key_or_id="typed")
-        assert (store.explain("typed") or {})["standing"] == "archived"
+        assert (store.explain("typed") or {})["status"] == "archived"
         page.do("restore", key_or_id="typed")
         page.do("forget", key_or_id="typed")
         assert store.get("typed") is None

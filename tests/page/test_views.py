@@ -83,7 +83,7 @@ def test_a_search_says_why_each_hit_is_there_and_filters_by_tag_type_and_time(pa
     assert "since: " in page.get("/?since=rubbish").text
 
 
-def test_a_memory_is_shown_with_its_history_links_and_standing(page: Served) -> None:
+def test_a_memory_is_shown_with_its_history_links_and_status(page: Served) -> None:
     told = page.get("/memory?m=deploy").text
     assert "<del>-Deploys need one review\n</del><ins>+Deploys need two reviews\n</ins>" in told
     assert "follows →" in told

@@ -174,7 +174,7 @@ def test_every_action_is_done_in_the_browser_and_seen_in_the_store(
         window.open(f"{page.base}/memory?m=gate")
         press("archive")
         noted(window, "Put into the archive")
-        assert (store.explain("gate") or {})["standing"] == "archived"
+        assert (store.explain("gate") or {})["status"] == "archived"
         press("restore")
         noted(window, "It is back")
 

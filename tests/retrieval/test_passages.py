@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.text.passages import LONGEST, OVERLAP, passages, searchable_passages
@@ -70,7 +70,7 @@ def test_passages_of_a_text_that_changes_moves_or_goes_change_move_and_go_with_i
     one = memory(note(20_000, {0.9: "Zanzibar is the password."}, seed=1))
     put(store, one)
     assert found("zanzibar") == [one.id]
-    store.write(lambda change: change.restand([one.id], Standing.ARCHIVED)).result()
+    store.write(lambda change: change.set_status([one.id], MemoryStatus.ARCHIVED)).result()
     assert (found("zanzibar"), found("zanzibar", include_archived=True)) == ([], [one.id])
     put(store, memory(note(20_000, {0.5: "Zanzibar is no password."}, seed=2), id=one.id, revision=2))
     assert found("zanzibar") == [one.id]

@@ -8,7 +8,7 @@ import pytest
 
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import LASTING
 from tests.router_bench import PromptStore, router_over
@@ -54,11 +54,11 @@ async def test_what_somebody_asks_to_rest_goes_to_the_archive_from_any_tier(
     told = await router.explain("port")
     assert before is not None
     assert told is not None
-    assert (told["standing"], told["archived"]["reason"]) == ("archived", "we have moved")
+    assert (told["status"], told["archived"]["reason"]) == ("archived", "we have moved")
     assert await router.restore("port") == gone
     after = await router.explain("port")
     assert after is not None
-    assert (after["standing"], after["archived"]) == ("live", None)
+    assert (after["status"], after["archived"]) == ("live", None)
     assert after["tier"]["name"] == before["tier"]["name"]
 
 
@@ -77,7 +77,7 @@ async def test_what_is_not_there_cannot_be_put_away(router: MemoryRouter, store:
         with pytest.raises(InvalidInput, match=f"nothing is stored under '{name}'"):
             await router.archive(name)
     copy = await router.store("held elsewhere")
-    store.write(lambda tx: tx.restand([copy.id], Standing.CACHED))
+    store.write(lambda tx: tx.set_status([copy.id], MemoryStatus.CACHED))
     with pytest.raises(InvalidInput, match="only a copy of what the remote holds"):
         await router.archive(copy.id)
 
@@ -88,4 +88,4 @@ async def test_storing_under_its_key_brings_it_back_with_other_words(router: Mem
     await router.store("The port is 5432", key="port")
     told = await router.explain("port")
     assert told is not None
-    assert (told["standing"], told["archived"]) == ("live", None)
+    assert (told["status"], told["archived"]) == ("live", None)

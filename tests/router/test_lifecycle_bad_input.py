@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
@@ -87,7 +87,7 @@ async def test_a_clock_that_jumps_a_century_and_back_loses_nothing(
         await memory.restore(memory_id)
         row = store.reader.row(memory_id)
         assert row is not None
-        assert row.standing is Standing.LIVE
+        assert row.status is MemoryStatus.LIVE
     clock.jump(-400 * DAY_S)
     report = await memory.sweep(EVERY)
     assert (report.archived, report.erased) == (0, 0), "before it was stored nothing has faded"

@@ -17,7 +17,7 @@ from kingly_memory.app.auditing import audit_folder
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import StoreBusy
 from kingly_memory.lifecycle.summaries import gist, summary
-from kingly_memory.models import Query, Standing
+from kingly_memory.models import MemoryStatus, Query
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.validation import Imported, draft
 from tests.hub.machines import Team, texts
@@ -104,12 +104,12 @@ def test_nothing_brings_it_back(memory: SyncMemoryRouter, tmp_path: Path) -> Non
     assert memory.remember([once_more]).stays_away == 1
     assert memory.search(WORD).hits == ()
     [row] = [one for one in rows(memory) if not one.memory.content]
-    assert (row.memory.id, row.memory.key, row.memory.tags, row.standing) == (stored.id, None, (), Standing.FORGOTTEN)
+    assert (row.memory.id, row.memory.key, row.memory.tags, row.status) == (stored.id, None, (), MemoryStatus.FORGOTTEN)
 
 
 def rows(memory: SyncMemoryRouter) -> list[Any]:
     reader = memory._awaiting._engine.reader
-    return reader.page(Query("", "app"), list(Standing), 1_000, None)
+    return reader.page(Query("", "app"), list(MemoryStatus), 1_000, None)
 
 
 @pytest.mark.requirement("N10")

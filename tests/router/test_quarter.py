@@ -91,7 +91,7 @@ async def test_a_quarter_of_work_loses_nothing_that_nobody_asked_for(
                 await memory.sweep(policies)
         await memory.sweep(policies)
         archived = {one.memory.id: one.why for one in (await memory.archived(limit=1_000)).entries}
-        alive = {one.id for one, standing in memory.export() if standing == "live"}
+        alive = {one.id for one, status in memory.export() if status == "live"}
 
     def fate(memory_id: MemoryId) -> str:
         why = archived.get(memory_id)

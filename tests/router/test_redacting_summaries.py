@@ -12,7 +12,7 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
 from tests.lifecycle.samples import NOON, memory
@@ -139,10 +139,10 @@ async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
     router: MemoryRouter, tmp_path: Path, clock: ManualClock
 ) -> None:
     written, [gone, *others] = await summed_up(router)
-    kept = [(one, standing) for one, standing in router.export() if one.id in {written.id, gone.id, others[0].id}]
+    kept = [(one, status) for one, status in router.export() if one.id in {written.id, gone.id, others[0].id}]
     elsewhere = PromptStore(tmp_path / "elsewhere")
     async with router_over(elsewhere, None, clock, settings=NARROW) as other:
-        first = [imported(one, standing) for one, standing in kept if one.id != written.id]
+        first = [imported(one, status) for one, status in kept if one.id != written.id]
         await other.remember(first)
         await other.forget(gone.id)
         await other.remember([imported(*each) for each in kept if each[0].id == written.id])
@@ -153,7 +153,7 @@ async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
         assert others[0].content not in left.content
 
 
-def imported(one: Memory, standing: Standing) -> Imported:
+def imported(one: Memory, status: MemoryStatus) -> Imported:
     said = draft(
         one.content,
         content_limit_bytes=10_000,
@@ -165,7 +165,7 @@ def imported(one: Memory, standing: Standing) -> Imported:
         created_at=one.created_at,
         origin=one.origin,
     )
-    return Imported(said, id=one.id, standing=standing, updated_at=one.updated_at)
+    return Imported(said, id=one.id, status=status, updated_at=one.updated_at)
 
 
 # --- what was learned -------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ async def test_a_text_that_was_learned_is_forgotten_whole(router: MemoryRouter, 
     for memory_id in {first.original_id, again.original_id, again.memory_id} - left:
         row = store.reader.row(memory_id)
         assert row is not None
-        assert row.standing is Standing.FORGOTTEN
+        assert row.status is MemoryStatus.FORGOTTEN
 
 
 async def test_a_text_that_is_a_memory_of_its_own_by_now_stays(router: MemoryRouter) -> None:

@@ -12,7 +12,7 @@ from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.policies import Archive, Expire, Keep, Subject
-from kingly_memory.models import MemoryType, Standing
+from kingly_memory.models import MemoryStatus, MemoryType
 from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import runner
@@ -57,7 +57,7 @@ def test_the_command_brings_back_what_is_over(
 
 def over(kind: MemoryType, significance: float, *, awaited: bool = False, pinned: bool = False) -> Subject:
     said = sample(1, type=kind, significance=significance)
-    return Subject(said, Standing.LIVE, Lifetime(0.0), awaited=awaited, pinned=pinned)
+    return Subject(said, MemoryStatus.LIVE, Lifetime(0.0), awaited=awaited, pinned=pinned)
 
 
 @pytest.mark.requirement("ALM-042")

@@ -250,7 +250,7 @@ async def test_a_project_reads_what_is_kept_for_every_project_and_does_not_chang
     assert await memory.get("deploy") is not None
     [newest] = await memory.history("lang")
     explained = await memory.explain("lang")
-    assert (newest.content, (explained or {})["standing"], await memory.links("lang")) == ("english", "live", ())
+    assert (newest.content, (explained or {})["status"], await memory.links("lang")) == ("english", "live", ())
     await everywhere.forget("lang")
     assert (await memory.forget("lang"), await memory.history("lang"), await memory.explain("lang")) == (None, (), None)
     with pytest.raises(KeptForEveryProject):

@@ -15,7 +15,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.lifecycle.summaries import SENTENCE_CHARACTERS, Summarised, gist, summary
-from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
+from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, MemoryStatus, Origin, Tier
 from kingly_memory.router.sweep import steward as sweep
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.lifecycle.samples import memory
@@ -194,7 +194,7 @@ async def test_killed_in_between_nothing_is_lost_and_the_next_sweep_goes_on(
     disk = PromptStore(tmp_path / "home")
     async with router_over(disk, None, clock, settings=NARROW) as after:
         rows = [disk.reader.row(memory_id) for memory_id in ids]
-        assert {row.standing for row in rows if row is not None} <= {Standing.LIVE, Standing.ARCHIVED}
+        assert {row.status for row in rows if row is not None} <= {MemoryStatus.LIVE, MemoryStatus.ARCHIVED}
         await after.sweep(["tiers"])
         assert (await after.stats())["tier_counts"]["medium"] == 2
         entries = (await after.archived()).entries

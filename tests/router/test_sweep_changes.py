@@ -12,7 +12,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.plan import Plan, Policies, plan
 from kingly_memory.lifecycle.policies import Archive, Expire
-from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
+from kingly_memory.models import Memory, MemoryStatus, MemoryType, Origin, Scope
 from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.subjects import Subjects
@@ -46,14 +46,14 @@ def put(store: DiskStore, number: int, *, ends_s: float, **said: object) -> Memo
         "revision": 1,
     }
     memory = Memory(**{**fields, **said})  # type: ignore[arg-type]
-    store.write(lambda tx: tx.save(memory, Standing.LIVE)).result()
+    store.write(lambda tx: tx.save(memory, MemoryStatus.LIVE)).result()
     store.write(lambda tx: tx.set_facet("lifetime", memory_id, Lifetime(ends_s).to_json())).result()
     return memory_id
 
 
-def standing(store: DiskStore, memory_id: MemoryId) -> Standing | None:
+def status(store: DiskStore, memory_id: MemoryId) -> MemoryStatus | None:
     row = store.reader.row(memory_id)
-    return None if row is None else row.standing
+    return None if row is None else row.status
 
 
 def planned(store: DiskStore, *remotes: str) -> Plan:

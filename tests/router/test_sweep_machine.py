@@ -26,7 +26,7 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.lifecycle.plan import POLICIES, Plan
-from kingly_memory.models import JsonObject, MemoryType, Query, Standing
+from kingly_memory.models import JsonObject, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.lifecycle import usage
@@ -126,12 +126,12 @@ class Sweepings(RuleBasedStateMachine):
 
     def own(self, beside: Mapping[str, JsonObject | None]) -> Mapping[str, JsonObject | None]:
         """What lies beside a memory, but for its links to summaries."""
-        summaries = {row.memory.id for row in self.summaries(*Standing)}
+        summaries = {row.memory.id for row in self.summaries(*MemoryStatus)}
         told = [one for one in (beside["links"] or {"links": []})["links"] if one["source"] not in summaries]
         return {**beside, "links": {"links": told} if told else None}
 
-    def summaries(self, *standings: Standing) -> list[Row]:
-        rows = self.elsewhere.reader.page(Query("", "app"), standings, 1_000, None)
+    def summaries(self, *statuses: MemoryStatus) -> list[Row]:
+        rows = self.elsewhere.reader.page(Query("", "app"), statuses, 1_000, None)
         return [row for row in rows if row.memory.metadata.get("record") == "summary"]
 
     def has_ended(self, row: Row) -> bool:
@@ -153,7 +153,7 @@ class Sweepings(RuleBasedStateMachine):
             key
             for key, row in rows.items()
             if row is not None
-            and row.standing is Standing.LIVE
+            and row.status is MemoryStatus.LIVE
             and row.memory.type is MemoryType.WORKING
             and row.memory.significance < 0.8
             and self.has_ended(row)
@@ -214,7 +214,7 @@ class Sweepings(RuleBasedStateMachine):
         try:
             self.run(praises[verb]())
         except InvalidInput:
-            assert row is None or row.standing is not Standing.LIVE or self.has_ended(row)
+            assert row is None or row.status is not MemoryStatus.LIVE or self.has_ended(row)
 
     @rule(key=KEYS, pinned=st.booleans())
     def pin(self, key: str, pinned: bool) -> None:
@@ -232,7 +232,7 @@ class Sweepings(RuleBasedStateMachine):
 
     def is_at_hand(self, key: str) -> bool:
         row = self.row(key)
-        return row is not None and row.standing is Standing.LIVE and not self.has_ended(row)
+        return row is not None and row.status is MemoryStatus.LIVE and not self.has_ended(row)
 
     @rule(days=st.sampled_from([0.05, 1.0, 8.0, 40.0, 100.0, 400.0, -0.05, -8.0]))
     def let_time_jump(self, days: float) -> None:
@@ -264,8 +264,8 @@ class Sweepings(RuleBasedStateMachine):
             if row is None:
                 assert key in ended
                 assert beside["attention"] is None
-            elif row.standing is not was.standing:
-                assert (was.standing, row.standing) == (Standing.LIVE, Standing.ARCHIVED)
+            elif row.status is not was.status:
+                assert (was.status, row.status) == (MemoryStatus.LIVE, MemoryStatus.ARCHIVED)
                 assert was.memory.significance < 0.8 or was.memory.type is MemoryType.WORKING
                 assert beside["attention"] is None
                 assert self.own(self.facets(row.memory.id, KEPT)) == self.own(beside)
@@ -273,9 +273,9 @@ class Sweepings(RuleBasedStateMachine):
 
     @rule(who=WHO)
     def undo(self, who: int) -> None:
-        archived = {key for key, (row, _) in self.seen().items() if row.standing is Standing.ARCHIVED}
+        archived = {key for key, (row, _) in self.seen().items() if row.status is MemoryStatus.ARCHIVED}
         self.run(self.routers[who].undo_sweep())
-        assert {key for key, (row, _) in self.seen().items() if row.standing is Standing.ARCHIVED} <= archived
+        assert {key for key, (row, _) in self.seen().items() if row.status is MemoryStatus.ARCHIVED} <= archived
         assert not any(self.run(self.routers[who].undo_sweep()))
 
     @rule(
@@ -289,31 +289,31 @@ class Sweepings(RuleBasedStateMachine):
         """What was touched in between stays as it was left, all else is as before the sweep. One that does nothing
         leaves the one before it to be taken back."""
         self.wait(who, crowded=crowded)
-        before, beside = self.standings(), self.seen()
-        written = {row.memory.id for row in self.summaries(Standing.LIVE)}
+        before, beside = self.statuses(), self.seen()
+        written = {row.memory.id for row in self.summaries(MemoryStatus.LIVE)}
         if not self.run(self.routers[who].sweep(names)).actions:
             self.run(self.routers[who].undo_sweep())
             return
-        swept = self.standings()
+        swept = self.statuses()
         taken = {one: why for one, (now, why) in swept.items() if now is not before[one][0]}
         for one in does:
             self.meanwhile(key, one)
-        left = self.standings()
+        left = self.statuses()
         self.run(self.routers[1 - who].undo_sweep())
-        for one, (now, _) in self.standings().items():
+        for one, (now, _) in self.statuses().items():
             was, why = left[one]
-            comes_back = was is Standing.ARCHIVED and one in taken and why == taken[one]
-            assert now is (Standing.LIVE if comes_back else was)
+            comes_back = was is MemoryStatus.ARCHIVED and one in taken and why == taken[one]
+            assert now is (MemoryStatus.LIVE if comes_back else was)
         if not does:
-            assert {row.memory.id for row in self.summaries(Standing.LIVE)} == written
+            assert {row.memory.id for row in self.summaries(MemoryStatus.LIVE)} == written
             assert {one: facets["links"] for one, (_, facets) in self.seen().items()} == {
                 one: beside[one][1]["links"] for one in self.seen()
             }
 
-    def standings(self) -> dict[str, tuple[Standing, JsonObject | None]]:
+    def statuses(self) -> dict[str, tuple[MemoryStatus, JsonObject | None]]:
         """Where each memory is, and why it is in the archive."""
         return {
-            key: (row.standing, self.facets(row.memory.id, ("archived",))["archived"])
+            key: (row.status, self.facets(row.memory.id, ("archived",))["archived"])
             for key, (row, _) in self.seen().items()
         }
 
@@ -386,15 +386,15 @@ class Sweepings(RuleBasedStateMachine):
         for touched_key in touched:
             row = self.row(touched_key)
             assert row is not None
-            assert row.standing is Standing.LIVE
+            assert row.status is MemoryStatus.LIVE
         for was, beside in happened:
             row = self.row(key)
-            if was is not None and was.standing is Standing.FORGOTTEN:
+            if was is not None and was.status is MemoryStatus.FORGOTTEN:
                 assert row is not None
-                assert row.standing is Standing.FORGOTTEN
-            if was is not None and was.standing is Standing.LIVE and beside["attention"] is not None:
+                assert row.status is MemoryStatus.FORGOTTEN
+            if was is not None and was.status is MemoryStatus.LIVE and beside["attention"] is not None:
                 assert row is not None
-                assert row.standing is Standing.LIVE
+                assert row.status is MemoryStatus.LIVE
 
     def meanwhile(self, key: str, does: str) -> None:
         memory_id = self.elsewhere.reader.id_of_key("app", key)
@@ -417,7 +417,7 @@ class Sweepings(RuleBasedStateMachine):
             self.write(lambda tx: tx.set_facet("attention", memory_id, {"pinned": True}))
         elif does == "archive" and self.is_at_hand(key):
             assert memory_id is not None
-            self.write(lambda tx: tx.restand([memory_id], Standing.ARCHIVED))
+            self.write(lambda tx: tx.set_status([memory_id], MemoryStatus.ARCHIVED))
 
     def write(self, change: Callable[[Transaction], T]) -> T:
         return self.elsewhere.write(change).result()
@@ -435,12 +435,12 @@ class Sweepings(RuleBasedStateMachine):
             assert row.memory.content == expected.content
             assert (row.memory.type, row.memory.significance) == (expected.type, expected.significance)
             assert row.memory.metadata == {"category": expected.category}
-            assert (row.standing is Standing.FORGOTTEN) == expected.forgotten
+            assert (row.status is MemoryStatus.FORGOTTEN) == expected.forgotten
             why = self.facets(row.memory.id, ("archived",))["archived"]
-            assert why is None or row.standing is not Standing.LIVE
+            assert why is None or row.status is not MemoryStatus.LIVE
             if why is not None and "summary" in why:
-                assert row.standing is not Standing.ARCHIVED or why["summary"] in {
-                    one.memory.id for one in self.summaries(Standing.LIVE, Standing.ARCHIVED)
+                assert row.status is not MemoryStatus.ARCHIVED or why["summary"] in {
+                    one.memory.id for one in self.summaries(MemoryStatus.LIVE, MemoryStatus.ARCHIVED)
                 }
 
     def teardown(self) -> None:
@@ -463,7 +463,7 @@ class Sweepings(RuleBasedStateMachine):
         row = self.row(key)
         assert row is not None
         said_at = was.memory.updated_at  # bringing it back is later than forgetting it
-        assert (row.standing, replace(row.memory, updated_at=said_at)) == (Standing.LIVE, was.memory)
+        assert (row.status, replace(row.memory, updated_at=said_at)) == (MemoryStatus.LIVE, was.memory)
         words = row.memory.content.split()[-1]
         assert not self.has_ended(row)
         assert key in [hit.memory.key for hit in self.run(self.routers[0].search(words))]

@@ -121,7 +121,7 @@ async def test_a_report_is_of_what_was_done(home: Path, clock: ManualClock) -> N
 
 USED = "facet = {'accesses': 1, 'last_used': 0.0}; answer = 1\n"
 USED += "store.write(lambda tx: tx.set_facet('usage', sys.argv[2], facet)).result()"
-TAKEN = "store.write(lambda tx: tx.restand([sys.argv[2]], Standing.ARCHIVED)).result(); answer = 1"
+TAKEN = "store.write(lambda tx: tx.set_status([sys.argv[2]], MemoryStatus.ARCHIVED)).result(); answer = 1"
 
 
 def _moves(reasons: Mapping[str, int]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.lifetimes import usual_lifetimes
-from kingly_memory.models import Query, Standing
+from kingly_memory.models import MemoryStatus, Query
 from kingly_memory.router.thread_lookup import Named, named
 from kingly_memory.router.threads import changes
 from kingly_memory.router.write import WriteContext
@@ -106,7 +106,7 @@ async def test_what_was_merged_elsewhere_meanwhile_is_not_merged(
 
 def everything(store: PromptStore) -> list[object]:
     """All memories, and all that is said of threads."""
-    rows = store.reader.page(Query("", "app"), tuple(Standing), 1_000, None)
+    rows = store.reader.page(Query("", "app"), tuple(MemoryStatus), 1_000, None)
     return [*rows, *(facet for name in OURS for facet in store.reader.threads.named(name, 1_000))]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from kingly_memory.adapters.files import ai
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.cognition.owners import owner
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.testing import ManualClock
 from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over
@@ -78,7 +78,7 @@ async def test_an_archived_memory_keeps_what_was_said_of_its_thread(tmp_path: Pa
         await memory.threads.rename("main", "Deploys")
         gone = (await memory.store("Gone", context_id="main")).id
         ids = [one.id for one in (await memory.list(context_id="main")).memories if one.id != gone]
-        store.write(lambda transaction: transaction.restand(ids, Standing.ARCHIVED)).result()
+        store.write(lambda transaction: transaction.set_status(ids, MemoryStatus.ARCHIVED)).result()
         await memory.forget(gone)
         assert (await memory.threads.get("main")).title == "Deploys"
 

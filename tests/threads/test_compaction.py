@@ -23,7 +23,7 @@ from kingly_memory.lifecycle.compaction import (
     compact,
     strategy,
 )
-from kingly_memory.models import Query, Standing
+from kingly_memory.models import MemoryStatus, Query
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore
 from tests.threads.samples import talk
@@ -144,14 +144,14 @@ def test_every_thread_ends_in_one_place_and_none_is_revived(
 # --- in the store -----------------------------------------------------------------------------------------------------
 
 
-def standings(store: PromptStore) -> dict[str, tuple[str | None, Standing]]:
+def statuses(store: PromptStore) -> dict[str, tuple[str | None, MemoryStatus]]:
     """By content: the context and where it is."""
-    rows = store.reader.page(Query("", "app"), [Standing.LIVE, Standing.ARCHIVED], 1_000, None)
-    return {row.memory.content: (row.memory.scope.context_id, row.standing) for row in rows}
+    rows = store.reader.page(Query("", "app"), [MemoryStatus.LIVE, MemoryStatus.ARCHIVED], 1_000, None)
+    return {row.memory.content: (row.memory.scope.context_id, row.status) for row in rows}
 
 
 def live(store: PromptStore) -> set[str]:
-    return {content for content, (_, standing) in standings(store).items() if standing is Standing.LIVE}
+    return {content for content, (_, status) in statuses(store).items() if status is MemoryStatus.LIVE}
 
 
 def weigh(store: PromptStore, name: str, **facet: Any) -> None:
@@ -219,9 +219,9 @@ async def test_nothing_is_lost_and_merged_threads_keep_all_they_hold(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock
 ) -> None:
     await busy(memory, clock)
-    before = standings(store)
+    before = statuses(store)
     await memory.compact()
-    after = standings(store)
+    after = statuses(store)
     assert {content: context for content, (context, _) in after.items()} == {
         content: context for content, (context, _) in before.items()
     }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Memory, MemoryType, Query, Standing
+from kingly_memory.models import Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Row
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -28,7 +28,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(VERBS), st.integers(0, 9), st.integer
 
 def everything(store: PromptStore) -> list[object]:
     """All memories, and all that is said of threads."""
-    rows = store.reader.page(Query("", "app"), tuple(Standing), 1_000, None)
+    rows = store.reader.page(Query("", "app"), tuple(MemoryStatus), 1_000, None)
     return [*rows, *(facet for name in BESIDE for facet in store.reader.threads.named(name, 1_000))]
 
 
@@ -79,27 +79,27 @@ async def play(steps: list[tuple[str, int, int]], home: Path) -> None:
             await talk(memory, name, *TOPICS[name][:4])
         await talk(memory, "calls", *TOPICS["printer"][:2], type="working")
         known.append((await memory.store("Ana likes tea")).id)
-        before = {row.memory.id: row.memory.content for row in rows(store, tuple(Standing))}
+        before = {row.memory.id: row.memory.content for row in rows(store, tuple(MemoryStatus))}
         for step in steps:
             image = everything(store)
             try:
                 await do(memory, clock, step, known)
             except InvalidInput:
                 assert everything(store) == image
-        assert {row.memory.id: row.memory.content for row in rows(store, tuple(Standing))} == before
+        assert {row.memory.id: row.memory.content for row in rows(store, tuple(MemoryStatus))} == before
         left = Counter(one.content for one in there(store, clock.now().timestamp()))
         names = {found for one in known if (found := await root(memory, one)) is not None}
         shown = [one for name in names for one in (await memory.threads.get(name, limit=1_000)).messages]
         assert Counter(one.memory.content for one in shown) == left, "every message is in exactly one thread"
 
 
-def rows(store: PromptStore, standings: tuple[Standing, ...]) -> list[Row]:
-    return store.reader.page(Query("", "app"), standings, 1_000, None)
+def rows(store: PromptStore, statuses: tuple[MemoryStatus, ...]) -> list[Row]:
+    return store.reader.page(Query("", "app"), statuses, 1_000, None)
 
 
 def there(store: PromptStore, now_s: float) -> list[Memory]:
     """What is left, without the working memories that have ended: the next sweep erases these."""
-    found = [row.memory for row in rows(store, (Standing.LIVE, Standing.ARCHIVED))]
+    found = [row.memory for row in rows(store, (MemoryStatus.LIVE, MemoryStatus.ARCHIVED))]
     lifetimes = store.reader.facets("lifetime", [one.id for one in found])
     ends = {one.id: lifetimes.get(one.id, {}).get("expires_at") for one in found}
     return [one for one in found if one.type is not MemoryType.WORKING or (ends[one.id] or now_s + 1) > now_s]

@@ -12,7 +12,7 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, Memory, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
 from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.seen import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -36,7 +36,7 @@ def rating(useful: bool, day: int) -> JsonObject:
 
 def everything(store: PromptStore) -> dict[str, str]:
     """What is stored, live and archived: the content by id."""
-    rows = store.reader.page(Query("", "app"), [Standing.LIVE, Standing.ARCHIVED], 10_000, None)
+    rows = store.reader.page(Query("", "app"), [MemoryStatus.LIVE, MemoryStatus.ARCHIVED], 10_000, None)
     return {row.memory.id: row.memory.content for row in rows}
 
 

@@ -23,7 +23,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id, named_id
 from kingly_memory.imported import ExportedThread, ImportedContext, ImportedFocus
-from kingly_memory.models import WEIGHT_LIMIT, JsonObject, Memory, Standing
+from kingly_memory.models import WEIGHT_LIMIT, JsonObject, Memory, MemoryStatus
 from kingly_memory.validation import USUAL, Imported, draft, label, tag_list
 
 FORMAT = "ai"
@@ -143,7 +143,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
     status = fields.text("status", record.get("status")).casefold() or ACTIVE
     into = into if status == MERGED else None
     # What is neither active nor merged into another thread is out of sight.
-    usual = Standing.LIVE if status == ACTIVE or into is not None else Standing.ARCHIVED
+    usual = MemoryStatus.LIVE if status == ACTIVE or into is not None else MemoryStatus.ARCHIVED
     at = last_active = fields.time_of("last_active", record.get("last_active"), now)
     at = fields.time_of("created_at", record.get("created_at"), now) or at
     memories: list[Imported] = []
@@ -189,7 +189,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
         "title": fields.title(record.get("title")),
         "topics": fields.texts("topics", record.get("topics"), _MOST_TOPICS),
         "recalls": fields.whole("activation_count", record.get("activation_count")),
-        "archived_at": last_active.timestamp() if usual is Standing.ARCHIVED else None,
+        "archived_at": last_active.timestamp() if usual is MemoryStatus.ARCHIVED else None,
     }
     facets: dict[str, JsonObject] = {
         "thread": {name: item for name, item in thread_fields.items() if item},

@@ -37,7 +37,7 @@ from kingly_memory.documents import (
 )
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedLink
-from kingly_memory.models import KEPT, MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
+from kingly_memory.models import KEPT, MOST_LIFETIME_S, JsonObject, Memory, MemoryStatus, Origin, moment_text
 from kingly_memory.validation import (
     LARGEST_REVISION,
     METADATA_LIMIT_BYTES,
@@ -76,22 +76,22 @@ def is_entry(data: Any) -> bool:
         return True
 
 
-def line(memory: Memory, standing: Standing | None, beside: Mapping[str, JsonObject] = MappingProxyType({})) -> str:
+def line(memory: Memory, status: MemoryStatus | None, beside: Mapping[str, JsonObject] = MappingProxyType({})) -> str:
     """A memory as one line of an export, without its line end; a single line for every reader's idea of one. Without a
-    standing it is what the memory said before, which stands before its line as `revision_of`."""
-    values = exact(memory, standing)
+    status it is what the memory said before, which stands before its line as `revision_of`."""
+    values = exact(memory, status)
     if beside:
         values["beside"] = dict(beside)
     return json.dumps(values, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
-def exact(memory: Memory, standing: Standing | None) -> JsonObject:
+def exact(memory: Memory, status: MemoryStatus | None) -> JsonObject:
     """All that a memory says, as its line has it."""
     values = memory.to_json()
-    if standing is None:
+    if status is None:
         values["revision_of"] = values.pop("id")
         return values
-    values |= {"standing": standing.value, "ends_at": moment_text(memory.ends_at)}
+    values |= {"standing": status.value, "ends_at": moment_text(memory.ends_at)}
     return values if memory.lifetime_s is None else {**values, "lifetime_s": memory.lifetime_s}
 
 
@@ -202,9 +202,9 @@ def imported(
     if lifetime_s is not None and not 0 < lifetime_s <= MOST_LIFETIME_S:
         problem = "is not between 0 and 100 years; write ends_at: null instead for no end"
         raise InvalidInput("lifetime_s", f"{shown(length)} {problem}")
-    standing = data.get("standing") or Standing.LIVE
-    if standing not in KEPT:
-        raise InvalidInput("standing", f"{shown(standing)!r} is not imported; choose live or archived")
+    status = data.get("standing") or MemoryStatus.LIVE
+    if status not in KEPT:
+        raise InvalidInput("standing", f"{shown(status)!r} is not imported; choose live or archived")
     never_ends = "ends_at" in data and data["ends_at"] is None and length is None
     made = draft(
         data.get("content"),
@@ -220,7 +220,7 @@ def imported(
     return Imported(
         made,
         own_id,
-        Standing(str(standing)),
+        MemoryStatus(str(status)),
         changed_at,
         ends_at=ends_at,
         lifetime_s=lifetime_s,

@@ -23,7 +23,7 @@ from kingly_memory.adapters.files.reading import Entry, Problem, as_mapping, att
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.imported import ImportedLink
-from kingly_memory.models import JsonObject, Memory, Origin, Standing, moment_text
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Origin, moment_text
 from kingly_memory.validation import Imported
 
 FORMAT, INDEX, LOG = "okf", "index.md", "log.md"
@@ -92,7 +92,7 @@ def _concept(path: Path, bundle: str, name: str, content_limit_bytes: int) -> tu
     if front.get("status") == "deprecated" or (
         isinstance(stale, str) and stale[:10] <= datetime.now(UTC).date().isoformat()
     ):
-        line["standing"] = Standing.ARCHIVED
+        line["standing"] = MemoryStatus.ARCHIVED
     elif stale is not None:
         line["ends_at"] = stale
     line |= {**ours, "metadata": as_mapping(ours.get("metadata")) if ours else line["metadata"]}
@@ -126,9 +126,11 @@ def _as_text(value: object) -> str:
 # --- export ---------------------------------------------------------------------------------------------------------
 
 
-def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iterable[tuple[MemoryId, MemoryId]]) -> int:
+def write(
+    folder: Path, memories: Iterable[tuple[Memory, MemoryStatus]], links: Iterable[tuple[MemoryId, MemoryId]]
+) -> int:
     """Write a bundle, and return how many concepts it has. `links` are pairs of ids. Raises InvalidInput."""
-    written = {memory.id: (memory, standing) for memory, standing in memories}
+    written = {memory.id: (memory, status) for memory, status in memories}
     paths, taken = dict[MemoryId, str](), set[str]()
     for memory, _ in written.values():
         path = _path(memory)
@@ -138,9 +140,9 @@ def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iter
     related = dict[MemoryId, list[str]]()
     for source, target in links:
         related.setdefault(source, []).append(f"* [{_title(written[target][0])}](/{paths[target]})")
-    for memory, standing in written.values():
+    for memory, status in written.values():
         text = memory.content + (_RELATED + "\n".join(related[memory.id]) if memory.id in related else "")
-        _file(folder / paths[memory.id], text, _fields(memory, standing))
+        _file(folder / paths[memory.id], text, _fields(memory, status))
     listed = [(memory, f"[{_title(memory)}](/{paths[memory.id]})") for memory, _ in written.values()]
     kinds = {
         kind: [name for memory, name in listed if memory.type == kind] for kind in {memory.type for memory, _ in listed}
@@ -155,7 +157,7 @@ def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iter
     return len(written)
 
 
-def _fields(memory: Memory, standing: Standing) -> JsonObject:
+def _fields(memory: Memory, status: MemoryStatus) -> JsonObject:
     """The front matter of a concept's file. Fields that another bundle wrote there are kept."""
     before, by = as_mapping(memory.metadata.get(FORMAT)), memory.scope.agent or "agent"
     who = {Origin.USER: f"human:{memory.scope.user or 'user'}", Origin.AGENT: f"{by}/unknown"}
@@ -166,12 +168,12 @@ def _fields(memory: Memory, standing: Standing) -> JsonObject:
         "tags": list(map(str, memory.tags)),
         "generated": (memory.revision == 1 and before.get("generated"))
         or {"by": who.get(memory.origin, f"process:{memory.origin}"), "at": moment_text(memory.updated_at)},
-        "status": "stable" if standing is Standing.LIVE else "deprecated",
+        "status": "stable" if status is MemoryStatus.LIVE else "deprecated",
     }
     if memory.ends_at is not None:
         fields["stale_after"] = memory.ends_at.date().isoformat()
-    exact = jsonl.exact(memory, standing)
-    names = "id key type significance confidence title created_at updated_at revision metadata standing ends_at".split()
+    exact = jsonl.exact(memory, status)
+    names = "id key type significance confidence title created_at updated_at revision metadata status ends_at".split()
     fields["kingly"] = {name: exact[name] for name in names if name in exact and (exact[name] or name == "ends_at")}
     fields["kingly"] |= {"context_id": memory.scope.context_id} if memory.scope.context_id else {}
     return fields

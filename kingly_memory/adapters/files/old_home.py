@@ -12,7 +12,7 @@ from kingly_memory.adapters.files.reading import Entry, Problem, as_mapping, att
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.imported import FROM_FILE, ImportedContext, ImportedFocus, ImportedLink
-from kingly_memory.models import JsonObject, Standing
+from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.validation import Imported
 
 FORMAT = "home"
@@ -57,8 +57,8 @@ def _memories(
     merged belong to the other one."""
     contexts: dict[str, JsonObject] = {}
     for value, tag in ours:
-        standing = tag.partition(" ")[0].removeprefix("v")
-        if standing == Standing.FORGOTTEN:
+        status = tag.partition(" ")[0].removeprefix("v")
+        if status == MemoryStatus.FORGOTTEN:
             continue
         scope = as_mapping(value.get("scope"))
         context_id = scope.get("context_id") or ""
@@ -67,7 +67,7 @@ def _memories(
         if thread and into is None:
             contexts[context_id] = thread
         placed = value if into is None else {**value, "scope": {**scope, "context_id": into}}
-        yield attempt(path, f"memory {value.get('id')}", partial(_imported, placed, standing, facets, limit))
+        yield attempt(path, f"memory {value.get('id')}", partial(_imported, placed, status, facets, limit))
     for context_id, thread in contexts.items():
         yield ImportedContext(context_id, thread)
 
@@ -85,14 +85,14 @@ def _thread_facets(facets: Mapping[str, JsonObject], name: str) -> dict[str, Jso
     }
 
 
-def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject], limit: int) -> Imported:
+def _imported(value: JsonObject, status: str, facets: Mapping[str, JsonObject], limit: int) -> Imported:
     memory_id = value.get("id")
     put_away = facets.get(f"archived:{memory_id}", {})
     lifetime = facets.get(f"lifetime:{memory_id}") if value.get("type") == "working" else None
     if put_away.get("policy") == _ENDED and lifetime is None:
-        standing = Standing.LIVE
+        status = MemoryStatus.LIVE
     ends = {"ends_at": (lifetime or {}).get("expires_at"), "lifetime_s": (lifetime or {}).get("sliding_s")}
-    made = jsonl.imported({**value, "standing": standing, **ends}, content_limit_bytes=limit)
+    made = jsonl.imported({**value, "standing": status, **ends}, content_limit_bytes=limit)
     pin = facets.get(f"attention:{memory_id}")
     return replace(made, beside={"attention": pin}) if pin else made
 

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kingly_memory.adapters.local import sql
-from kingly_memory.adapters.local.rows import standing_token, token, type_token
-from kingly_memory.models import MemoryType, Query, Standing
+from kingly_memory.adapters.local.rows import status_token, token, type_token
+from kingly_memory.models import MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Corpus, Match, Matches, Row
 
 T = TypeVar("T")
@@ -59,33 +59,33 @@ _ALL: Only = ("", [])
 
 _LONGEST_WORD = 12
 """Characters of a word that is too short to be a digest, however many of its last ones the stemmer drops."""
-_SCOPE_BEGINNINGS = frozenset(word[:2] for word in (*map(standing_token, Standing), *map(type_token, MemoryType)))
+_SCOPE_BEGINNINGS = frozenset(word[:2] for word in (*map(status_token, MemoryStatus), *map(type_token, MemoryType)))
 
 
-def readable(query: Query) -> tuple[Standing, ...]:
-    shown = (Standing.LIVE, Standing.CACHED)
-    return (*shown, Standing.ARCHIVED) if query.include_archived else shown
+def readable(query: Query) -> tuple[MemoryStatus, ...]:
+    shown = (MemoryStatus.LIVE, MemoryStatus.CACHED)
+    return (*shown, MemoryStatus.ARCHIVED) if query.include_archived else shown
 
 
-def match_expression(query: Query, also: str | None = None, standings: Sequence[Standing] | None = None) -> str:
+def match_expression(query: Query, also: str | None = None, statuses: Sequence[MemoryStatus] | None = None) -> str:
     """A MATCH expression for the query's scope and filters, and `also` another one.
 
     Standings are what it excludes: the index has few rows that are not live, and a list of nearly all would cost more
     than the words.
     """
-    shown = readable(query) if standings is None else standings
-    hidden = [standing_token(standing) for standing in Standing if standing not in shown]
+    shown = readable(query) if statuses is None else statuses
+    hidden = [status_token(status) for status in MemoryStatus if status not in shown]
     positive = " AND ".join([*map(in_scope, _scope(query)), *([also] if also else [])])
     return f"({positive}) NOT {in_scope(hidden)}" if hidden else positive
 
 
 def column_conditions(query: Query) -> tuple[list[str], list[Any]]:
     """As conditions on km_memory what `match_expression` asks the index, with their values."""
-    standings = readable(query)
+    statuses = readable(query)
     groups = _scope(query)
-    conditions = [f"m.standing IN ({sql.marks(standings)})"]
+    conditions = [f"m.status IN ({sql.marks(statuses)})"]
     conditions += [f"({' OR '.join([_IN_SCOPE] * len(group))})" for group in groups]
-    return conditions, [*standings, *(f" {one} " for group in groups for one in group)]
+    return conditions, [*statuses, *(f" {one} " for group in groups for one in group)]
 
 
 def field_condition(query: Query) -> tuple[str, list[Any]]:
@@ -231,10 +231,10 @@ class _Page:
 
     def take(self, scored: Mapping[int, float], more: int = 0) -> None:
         """Read them until the page is full; with `more` that many beyond, for a better one may be among them."""
-        standings = readable(self._query)
+        statuses = readable(self._query)
         new = [position for position in scored if position not in self._found]
         for row in self._read(new, self._deadline_s, self.cut):
-            if row.standing in standings and self._query.admits(row.memory):
+            if row.status in statuses and self._query.admits(row.memory):
                 self._found[row.position] = Match(row, scored[row.position])
             if len(self._found) >= self._limit + more:
                 return

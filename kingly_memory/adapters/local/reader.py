@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory.adapters.local import matching, rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import (
     Beside,
     Change,
@@ -66,12 +66,12 @@ class Reader:
         return DocumentReader(self._connections.rows)
 
     def row(self, memory_id: str) -> Row | None:
-        for position, record, standing in self._all(sql.GET_MEMORY, (memory_id,)):
-            return rows.read_row(position, record, standing, memory_id)
+        for position, record, status in self._all(sql.GET_MEMORY, (memory_id,)):
+            return rows.read_row(position, record, status, memory_id)
         return None
 
     def ids_beginning(self, beginning: str, limit: int) -> list[MemoryId]:
-        """Ids of memories of every project, whatever their standing, that begin so."""
+        """Ids of memories of every project, whatever their status, that begin so."""
         return [MemoryId(one) for (one,) in self._all(sql.IDS_BEGINNING, (beginning, f"{beginning}~", limit))]
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None:
@@ -134,9 +134,15 @@ class Reader:
         return found
 
     def page(
-        self, query: Query, standings: Sequence[Standing], limit: int, start: int | None, *, oldest_first: bool = False
+        self,
+        query: Query,
+        statuses: Sequence[MemoryStatus],
+        limit: int,
+        start: int | None,
+        *,
+        oldest_first: bool = False,
     ) -> list[Row]:
-        expression = matching.match_expression(query, standings=standings)
+        expression = matching.match_expression(query, statuses=statuses)
         statement, beginning = (sql.PAGE_UP, 0) if oldest_first else (sql.PAGE_DOWN, _LAST_POSITION)
         position = beginning if start is None else start
         found: list[Row] = []
@@ -148,8 +154,8 @@ class Reader:
             position = raw[-1][0]
         return found[:limit]
 
-    def in_time(self, query: Query, standings: Sequence[Standing], limit: int | None = None) -> list[int]:
-        expression = matching.match_expression(query, standings=standings)
+    def in_time(self, query: Query, statuses: Sequence[MemoryStatus], limit: int | None = None) -> list[int]:
+        expression = matching.match_expression(query, statuses=statuses)
         since_s = -math.inf if query.since is None else query.since.timestamp()
         until_s = math.inf if query.until is None else query.until.timestamp()
         found = self._all(sql.IN_TIME, (expression, since_s, until_s, _ALL if limit is None else limit))
@@ -199,7 +205,7 @@ class Reader:
                 self._connections.rows(statement, (*values, limit), into=found)
         readable = matching.readable(query)
         read = self._rows_at(list(dict.fromkeys(position for (position,) in found)), deadline_s, cut)
-        own = (Match(row, 1.0) for row in read if row.standing in readable and query.admits(row.memory))
+        own = (Match(row, 1.0) for row in read if row.status in readable and query.admits(row.memory))
         return Matches(tuple(own), bool(cut))
 
     def frequencies(
@@ -235,13 +241,13 @@ class Reader:
         return matching.corpus(found[0][0] if found else b"")
 
     def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
-        standings = json.dumps(matching.readable(query))
+        statuses = json.dumps(matching.readable(query))
         lenders = list(contexts.items())
         found: dict[int, Beside] = {}
         with self._connections.until(deadline_s):
             for first in range(0, len(lenders), _LENDERS_AT_ONCE):
                 some = json.dumps(lenders[first : first + _LENDERS_AT_ONCE])
-                for at, before, after in self._all(sql.NEAR, (some, reach, query.space, standings)):
+                for at, before, after in self._all(sql.NEAR, (some, reach, query.space, statuses)):
                     found[at] = Beside(_nearest(before, at), _nearest(after, at))
         return found
 

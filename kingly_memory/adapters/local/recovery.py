@@ -230,8 +230,8 @@ def _children(first_page: bytes) -> list[int]:
 
 
 def _rows_of(database: Path) -> Iterator[Saved | None]:
-    for position, key, value, standing, is_ours in _sound_rows(database, sql.SALVAGE):
-        yield _memory(position, key, value, standing) if is_ours else None
+    for position, key, value, status, is_ours in _sound_rows(database, sql.SALVAGE):
+        yield _memory(position, key, value, status) if is_ours else None
     for _, record in _sound_rows(database, sql.SALVAGE_REVISIONS):
         earlier = rows.read_record(record)
         yield None if earlier is None else Saved(REVISIONS, methodcaller("keep_revision", earlier))
@@ -267,11 +267,11 @@ def _decoded(found: Any) -> Any:
         return None
 
 
-def _memory(position: int, key: Any, value: Any, standing: Any) -> Saved | None:
-    row = rows.read_row(position, value, standing)
+def _memory(position: int, key: Any, value: Any, status: Any) -> Saved | None:
+    row = rows.read_row(position, value, status)
     if row is None or f"m:{row.memory.id}" != key:
         return None
-    return Saved(MEMORIES, methodcaller("save", row.memory, row.standing))
+    return Saved(MEMORIES, methodcaller("save", row.memory, row.status))
 
 
 def _facet(name: Any, owner: Any, value: Any) -> Saved | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import blake2b, sha256
-from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Origin, Scope, Standing
+from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryStatus, MemoryType, Origin, Scope
 from kingly_memory.ports import Delivery, Row
 from kingly_memory.text.writing import has_unbroken
 
@@ -26,7 +26,7 @@ _DIGEST = ',"digest":"'
 _STATES = {state.value: state for state in DeliveryState}
 DAMAGED = "(what this memory said was damaged on disk)"
 """The text of a memory whose own text is lost, until it is forgotten."""
-_STANDINGS = {standing.value: standing for standing in Standing}
+_STATUSES = {status.value: status for status in MemoryStatus}
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _ID = re.compile(r'\{"id":"([0-9a-f-]{36})"')
 _PASSAGE_BITS = 16
@@ -120,12 +120,12 @@ def _digest_of(text: str) -> str:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]:
+def columns(memory: Memory, status: MemoryStatus, now_s: float) -> tuple[Any, ...]:
     """What km_memory says of a memory, in the order of its columns."""
     scope = memory.scope
     return (
         memory.id,
-        str(standing),
+        str(status),
         scope.space,
         scope.context_id,
         str(memory.type),
@@ -162,15 +162,15 @@ def type_token(kind: MemoryType) -> str:
     return "y" + kind.value
 
 
-def standing_token(standing: Standing) -> str:
-    return "v" + standing.value
+def status_token(status: MemoryStatus) -> str:
+    return "v" + status.value
 
 
-def counted_as(space: str, kind: str, standing: str) -> tuple[str, str] | None:
+def counted_as(space: str, kind: str, status: str) -> tuple[str, str] | None:
     """Under which project and name `counts` counts a memory, if it does."""
-    if standing == Standing.ARCHIVED:
+    if status == MemoryStatus.ARCHIVED:
         return space, "archived"
-    return (space, kind) if standing == Standing.LIVE else None
+    return (space, kind) if status == MemoryStatus.LIVE else None
 
 
 @lru_cache(maxsize=512)
@@ -181,11 +181,11 @@ def digest(text: str) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_row(position: int, value: Any, standing: Any, memory_id: str | None = None) -> Row | None:
+def read_row(position: int, value: Any, status: Any, memory_id: str | None = None) -> Row | None:
     """The memory in a row, given its columns; None when there is none in it, or not the one that was looked up by its
     id: an index may be damaged, too."""
     try:
-        row = Row(position, _memory(value), _STANDINGS[standing])
+        row = Row(position, _memory(value), _STATUSES[status])
         if memory_id not in (None, row.memory.id):
             raise ValueError("another memory lies there")
         return row
@@ -200,7 +200,7 @@ def read_remains(columns: Sequence[Any], earlier: Sequence[Any]) -> Row | None:
     from datetime import UTC, datetime  # few stores are damaged
 
     try:
-        position, standing, memory_id, space, context, kind, key, revision, significance, created_s, updated_s = columns
+        position, status, memory_id, space, context, kind, key, revision, significance, created_s, updated_s = columns
         scope = Scope.within(space, context_id=context)
         created, updated = (datetime.fromtimestamp(at_s, UTC) for at_s in (created_s, updated_s))
         memory = next(
@@ -212,14 +212,14 @@ def read_remains(columns: Sequence[Any], earlier: Sequence[Any]) -> Row | None:
                 created, updated, revision,
             )  # fmt: skip
         scope = replace(memory.scope, project=scope.project, user=scope.user, context_id=context)
-        return Row(position, replace(memory, key=key, scope=scope, revision=revision), _STANDINGS[standing])
+        return Row(position, replace(memory, key=key, scope=scope, revision=revision), _STATUSES[status])
     except _UNREADABLE as error:
         _leave_out("what lies beside a damaged row", None, error)
         return None
 
 
 def read_rows(found: Iterable[tuple[Any, ...]]) -> list[Row]:
-    """The memories in rows that begin with position, value and standing."""
+    """The memories in rows that begin with position, value and status."""
     parsed = (read_row(*columns[:3]) for columns in found)
     return [row for row in parsed if row is not None]
 

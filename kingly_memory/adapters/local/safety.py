@@ -137,19 +137,19 @@ def read_all(connection: sqlite3.Connection) -> list[str]:
     when tables and indexes do not fit together: then what reads has to be put together anew."""
     check_pages(connection)
     damaged, now_s, counted = [], 0.0, Counter[tuple[str, str] | None]()
-    for key, value, standing, *columns in connection.execute(sql.EVERY_RECORD):
-        row = rows.read_row(0, value, standing)
+    for key, value, status, *columns in connection.execute(sql.EVERY_RECORD):
+        row = rows.read_row(0, value, status)
         if row is None:
             damaged.append(str(key).removeprefix("m:"))
             continue
-        expected = rows.columns(row.memory, row.standing, now_s)
+        expected = rows.columns(row.memory, row.status, now_s)
         pairs = zip(sql.COLUMNS, expected, columns, strict=True)
         wrong = [
             name for name, first, second in pairs if first != second and name != "written_s" and (name, second) != _LOST
         ]
         if wrong or f"m:{row.memory.id}" != key:
             raise _broken(f"a row of km_memory has another {', '.join(wrong)} than its record")
-        counted[rows.counted_as(row.memory.scope.space, row.memory.type, row.standing)] += 1
+        counted[rows.counted_as(row.memory.scope.space, row.memory.type, row.status)] += 1
     del counted[None]
     if not damaged and counted != {(space, name): number for space, name, number in connection.execute(sql.ALL_COUNTS)}:
         raise _broken("the counts of memories are not those of its rows")

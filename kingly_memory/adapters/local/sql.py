@@ -1,7 +1,7 @@
 """The tables of the store, and every SQL statement of the local layer.
 
 diskcache keeps one table, `Cache(rowid, key, raw, store_time, expire_time, …, tag, size, mode, filename, value)`: a row
-`m:<id>` is the record of a memory as it stands now, its `tag` the standing. All else lies in tables of ours beside it,
+`m:<id>` is the record of a memory as it stands now, its `tag` the status. All else lies in tables of ours beside it,
 which a change writes in the same transaction. `km_memory` has under the same rowid what queries ask for; it can be made
 anew of the records.
 """
@@ -54,7 +54,7 @@ def marks(values: Sized) -> str:
 
 _TEXT_COLUMNS = "title, body, labels, scope"
 _COLUMNS = (
-    "id, standing, space, context, type, key, revision, significance, created_s, updated_s, written_s, "
+    "id, status, space, context, type, key, revision, significance, created_s, updated_s, written_s, "
     "unbroken, said, scope"
 )
 COLUMNS = tuple(_COLUMNS.split(", "))
@@ -67,7 +67,7 @@ SCHEMA: dict[str, str] = {
     # `scope` has what the text index finds it by beside its words (`rows.scope_tokens`): FTS5 has to be told the very
     # tokens once more when it drops a text.
     "km_memory": (
-        "CREATE TABLE km_memory(position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, standing TEXT, space TEXT, "
+        "CREATE TABLE km_memory(position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, status TEXT, space TEXT, "
         "context TEXT, type TEXT, key TEXT, revision INTEGER, significance REAL, created_s REAL, "
         "updated_s REAL, written_s REAL, unbroken INTEGER, said INTEGER, scope TEXT, ends_s REAL)"
     ),
@@ -111,7 +111,7 @@ SCHEMA: dict[str, str] = {
     "km_text_source": (
         "CREATE VIEW km_text_source AS SELECT c.rowid AS rowid, json_extract(c.value, '$.title') AS title, "
         "json_extract(c.value, '$.content') AS body, json_extract(c.value, '$.tags') AS labels, "
-        "'v' || m.standing || ' ' || m.scope AS scope FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid"
+        "'v' || m.status || ' ' || m.scope AS scope FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid"
     ),
     "km_pieces_source": (
         "CREATE VIEW km_pieces_source AS SELECT c.rowid AS rowid, json_extract(c.value, '$.content') AS body "
@@ -172,7 +172,7 @@ SALVAGE_DOCUMENTS = (
 
 GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = 'm:' || ? AND raw = 1"
 REMAINS = (
-    "SELECT m.position, m.standing, m.id, m.space, m.context, m.type, m.key, m.revision, m.significance, m.created_s, "
+    "SELECT m.position, m.status, m.id, m.space, m.context, m.type, m.key, m.revision, m.significance, m.created_s, "
     "m.updated_s FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position WHERE m.id = ?1 AND c.key = 'm:' || ?1 "
     "AND c.raw = 1"
 )
@@ -181,7 +181,7 @@ IS_BROKEN = "SELECT 1 FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowi
 REBUILD = ("INSERT INTO km_text(km_text) VALUES ('rebuild')", "INSERT INTO km_pieces(km_pieces) VALUES ('rebuild')")
 FORGOTTEN = (
     "SELECT m.id, m.space, c.value FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
-    "WHERE m.standing = 'forgotten'"
+    "WHERE m.status = 'forgotten'"
 )
 ID_OF_KEY = "SELECT id FROM km_memory WHERE space = ? AND key = ?"
 UNBIND = "UPDATE km_memory SET key = NULL WHERE space = ? AND key = ? AND id <> ?"
@@ -203,11 +203,11 @@ DELETE_MEMORY = (
 )
 SAME_CONTENT = (
     "SELECT rowid, value, tag FROM Cache "
-    "WHERE rowid = (SELECT max(position) FROM km_memory WHERE said = ? AND standing = 'live')"
+    "WHERE rowid = (SELECT max(position) FROM km_memory WHERE said = ? AND status = 'live')"
 )
-PLACES = "SELECT position, space, type, standing, unbroken FROM km_memory WHERE id IN (SELECT value FROM json_each(?))"
+PLACES = "SELECT position, space, type, status, unbroken FROM km_memory WHERE id IN (SELECT value FROM json_each(?))"
 RESTAND = (
-    "UPDATE km_memory SET standing = ?1, written_s = ?2 WHERE position IN (SELECT value FROM json_each(?3))",
+    "UPDATE km_memory SET status = ?1, written_s = ?2 WHERE position IN (SELECT value FROM json_each(?3))",
     "UPDATE Cache SET tag = ?1, store_time = ?2 WHERE rowid IN (SELECT value FROM json_each(?3))",
 )
 """By the time TALKS tells that something was done to a memory."""
@@ -245,9 +245,9 @@ DROP_REVISIONS = (
 """All but the ?2 latest."""
 WITH_REVISIONS = "SELECT memory, count(*) FROM km_revision GROUP BY memory HAVING count(*) > ?"
 NOTE = "INSERT INTO km_change(memory, revision, what, at) VALUES (?, ?, ?, ?)"
-NOTE_STANDING = (
+NOTE_STATUS = (
     "INSERT INTO km_change(memory, revision, what, at) SELECT id, revision, ?, ? FROM km_memory "
-    "WHERE position IN (SELECT value FROM json_each(?)) AND standing <> ? ORDER BY position"
+    "WHERE position IN (SELECT value FROM json_each(?)) AND status <> ? ORDER BY position"
 )
 CHANGES = "SELECT sequence, memory, revision, what, at FROM km_change WHERE sequence > ? ORDER BY sequence LIMIT ?"
 CHANGED = (
@@ -293,7 +293,7 @@ ALL_COUNTS = "SELECT space, name, memories FROM km_counts WHERE memories <> 0"
 COUNTED_SPACES = "SELECT space, sum(memories) FROM km_counts GROUP BY space HAVING sum(memories) > 0"
 SPACES = (
     "SELECT space, sum(live), sum(archived), sum(other), max(at_s) FROM ("
-    "SELECT space, standing = 'live' AS live, standing = 'archived' AS archived, 0 AS other, written_s AS at_s "
+    "SELECT space, status = 'live' AS live, status = 'archived' AS archived, 0 AS other, written_s AS at_s "
     "FROM km_memory "
     "UNION ALL SELECT space, 0, 0, 1, updated_s FROM km_documents) GROUP BY space ORDER BY space"
 )
@@ -348,11 +348,11 @@ STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 """FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
-HAS_CONTEXT = "SELECT 1 FROM km_memory WHERE space = ? AND context = ? AND standing IN ('live', 'archived') LIMIT 1"
+HAS_CONTEXT = "SELECT 1 FROM km_memory WHERE space = ? AND context = ? AND status IN ('live', 'archived') LIMIT 1"
 _NEAR = (
     "SELECT group_concat(position) FROM (SELECT position FROM km_memory WHERE space = ?3 "
     "AND context = lender.context AND position {beyond} at AND type = 'episodic' "
-    "AND standing IN (SELECT value FROM json_each(?4)) ORDER BY position {order} LIMIT ?2)"
+    "AND status IN (SELECT value FROM json_each(?4)) ORDER BY position {order} LIMIT ?2)"
 )
 NEAR = (
     "WITH lender(at, context) AS (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?1)) "
@@ -402,7 +402,7 @@ SET_DELIVERY = (
     + ", ".join(f"{name} = excluded.{name}" for name in DELIVERY.split(", "))
 )
 DROP_DELIVERY = "DELETE FROM km_delivery WHERE remote = ? AND item = ?"
-_OURS_AT = "WHERE remote = ? AND item IN (SELECT id FROM km_memory WHERE standing <> 'cached')"
+_OURS_AT = "WHERE remote = ? AND item IN (SELECT id FROM km_memory WHERE status <> 'cached')"
 SEND_ANEW = (
     "UPDATE km_delivery SET state = 'pending', due_s = ?, acknowledged = 0, first_sent = wanted, attempts = 0, "
     "refusals = 0, owner = NULL, remote_id = NULL, last_error = NULL, digest = NULL "
@@ -438,22 +438,22 @@ OUTBOX_COUNTS = f"SELECT state, count(*) {_OUTBOX} GROUP BY state"
 OUTBOX_PAGE = f"SELECT item, {DELIVERY} {_OUTBOX} AND state IN (SELECT value FROM json_each(?)) ORDER BY item LIMIT ?"
 DELIVERED_COUNT = (
     "SELECT count(*) FROM km_delivery AS d INDEXED BY km_remote_id JOIN km_memory AS m ON m.id = d.item "
-    "WHERE d.remote = ? AND d.remote_id IS NOT NULL AND d.state = 'delivered' AND m.standing IN ('live', 'archived')"
+    "WHERE d.remote = ? AND d.remote_id IS NOT NULL AND d.state = 'delivered' AND m.status IN ('live', 'archived')"
 )
 BY_REMOTE_ID = (
     "SELECT d.remote_id, d.item FROM km_delivery AS d LEFT JOIN km_memory AS m ON m.id = d.item "
-    "WHERE d.remote = ? AND d.remote_id IN (SELECT value FROM json_each(?)) ORDER BY m.standing = 'cached' DESC"
+    "WHERE d.remote = ? AND d.remote_id IN (SELECT value FROM json_each(?)) ORDER BY m.status = 'cached' DESC"
 )
 """A memory of ours comes after a copy under the same remote id, and so takes its place."""
 UNDELIVERED = (
     "SELECT c.rowid, c.value, c.tag FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
-    "WHERE m.id > ? AND m.significance > ? AND m.standing IN ('live', 'archived') AND m.space = ? "
+    "WHERE m.id > ? AND m.significance > ? AND m.status IN ('live', 'archived') AND m.space = ? "
     "AND NOT EXISTS (SELECT 1 FROM km_delivery WHERE remote = ? AND item = m.id AND state <> 'local_only') "
     "ORDER BY m.id LIMIT ?"
 )
 EXPIRED = "SELECT id FROM km_memory WHERE ends_s <= ? ORDER BY ends_s, position LIMIT ? OFFSET ?"
-ENDED = "SELECT type, count(*) FROM km_memory WHERE ends_s <= ?2 AND space = ?1 AND standing = 'live' GROUP BY type"
-NEXT_END = "SELECT ends_s FROM km_memory WHERE ends_s > ?2 AND space = ?1 AND standing = 'live' ORDER BY ends_s LIMIT 1"
+ENDED = "SELECT type, count(*) FROM km_memory WHERE ends_s <= ?2 AND space = ?1 AND status = 'live' GROUP BY type"
+NEXT_END = "SELECT ends_s FROM km_memory WHERE ends_s > ?2 AND space = ?1 AND status = 'live' ORDER BY ends_s LIMIT 1"
 
 # --- vectors --------------------------------------------------------------------------------------------------------
 
@@ -468,7 +468,7 @@ DROP_VECTORS_OF = (
 COUNT_VECTORS = "SELECT embedder, count(*) FROM km_vector WHERE space = ? GROUP BY embedder"
 MADE_OF = "SELECT memory, revision FROM km_vector WHERE embedder = ? AND memory IN (SELECT value FROM json_each(?))"
 _LACKING = (
-    "FROM km_memory AS m WHERE m.position > ? AND m.space = ? AND m.standing <> 'forgotten' AND NOT EXISTS "
+    "FROM km_memory AS m WHERE m.position > ? AND m.space = ? AND m.status <> 'forgotten' AND NOT EXISTS "
     "(SELECT 1 FROM km_vector AS v WHERE v.embedder = ? AND v.memory = m.id AND v.revision = m.revision)"
 )
 LACKING = (
@@ -530,7 +530,7 @@ IDS_BEGINNING = "SELECT id FROM km_memory WHERE id >= ? AND id < ? ORDER BY id L
 
 # --- threads --------------------------------------------------------------------------------------------------------
 
-_ALIVE = "space = ?1 AND context IS NOT NULL AND standing = 'live' AND (ends_s IS NULL OR ends_s > ?2)"
+_ALIVE = "space = ?1 AND context IS NOT NULL AND status = 'live' AND (ends_s IS NULL OR ends_s > ?2)"
 """The memories of a project that were said in a context and have not ended by ?2."""
 TALKS = (
     "SELECT context, count(*), sum(CAST(written_s * 1000000 AS INTEGER) % 1099511627776), min(created_s), "
@@ -538,7 +538,7 @@ TALKS = (
     f"WHERE {_ALIVE} AND substr(c.value, 8, 36) = id GROUP BY context"
 )
 """Of memories whose records begin with their ids, as sound ones do. The third column says when the rows were written or
-their standings changed: in microseconds modulo 2^40, so that no sum of them is too large."""
+their statuses changed: in microseconds modulo 2^40, so that no sum of them is too large."""
 LINES = (
     "SELECT context, json_extract(c.value, '$.title'), substr(json_extract(c.value, '$.content'), 1, ?4), "
     "json_extract(c.value, '$.tags') FROM (SELECT position AS place, context, "

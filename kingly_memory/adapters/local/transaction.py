@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus
 from kingly_memory.ports import Delivery, Row
 from kingly_memory.text.passages import LONGEST, searchable_passages
 
@@ -25,12 +25,12 @@ FARTHEST_DUE_S = 301.0
 """No due time is set further ahead than 300 s; one that is was written before the clock went back."""
 _DROPPED_AT_ONCE = 1_000
 _CHANGE_TO = {
-    Standing.LIVE: "restored",
-    Standing.ARCHIVED: "archived",
-    Standing.FORGOTTEN: "forgotten",
-    Standing.CACHED: "cached",
+    MemoryStatus.LIVE: "restored",
+    MemoryStatus.ARCHIVED: "archived",
+    MemoryStatus.FORGOTTEN: "forgotten",
+    MemoryStatus.CACHED: "cached",
 }
-"""What the feed says of a change of standing."""
+"""What the feed says of a change of status."""
 LIFETIME = "lifetime"
 """The facet that says when a memory ends."""
 
@@ -169,8 +169,8 @@ class DiskTransaction:
     # --- memories
 
     def row(self, memory_id: str) -> Row | None:
-        for position, record, standing in self._all(sql.GET_MEMORY, memory_id):
-            return rows.read_row(position, record, standing, memory_id)
+        for position, record, status in self._all(sql.GET_MEMORY, memory_id):
+            return rows.read_row(position, record, status, memory_id)
         return None
 
     def remains(self, memory_id: str) -> Row | None:
@@ -189,18 +189,18 @@ class DiskTransaction:
         return None
 
     def same_as(self, memory: Memory) -> Row | None:
-        for position, record, standing in self._all(sql.SAME_CONTENT, memory.content_digest):
-            return rows.read_row(position, record, standing)
+        for position, record, status in self._all(sql.SAME_CONTENT, memory.content_digest):
+            return rows.read_row(position, record, status)
         return None
 
     def has_context(self, space: str, context_id: str) -> bool:
         return bool(self._all(sql.HAS_CONTEXT, space, context_id))
 
-    def save(self, memory: Memory, standing: Standing) -> None:
+    def save(self, memory: Memory, status: MemoryStatus) -> None:
         self._vocabulary.note(memory)
         now_s = time.time()
-        columns = rows.columns(memory, standing, now_s)
-        what = "forgotten" if standing is Standing.FORGOTTEN else None if standing is Standing.CACHED else "stored"
+        columns = rows.columns(memory, status, now_s)
+        what = "forgotten" if status is MemoryStatus.FORGOTTEN else None if status is MemoryStatus.CACHED else "stored"
         if memory.key is not None:
             self._connection.execute(sql.UNBIND, (memory.scope.space, memory.key, memory.id))
         added = self._connection.execute(sql.ADD_MEMORY, columns)
@@ -209,26 +209,26 @@ class DiskTransaction:
         else:
             for at, record, was in self._all(sql.GET_MEMORY, memory.id):
                 before = rows.read_row(at, record, was)
-                if before is not None and before.standing is not Standing.CACHED:
+                if before is not None and before.status is not MemoryStatus.CACHED:
                     is_revised = before.memory.revision < memory.revision
                     if is_revised:
                         self._connection.execute(sql.KEEP, (memory.id, before.memory.revision, record))
-                    is_moved = before.standing is not standing
-                    what = _CHANGE_TO[standing] if is_moved else "revised" if is_revised else None
+                    is_moved = before.status is not status
+                    what = _CHANGE_TO[status] if is_moved else "revised" if is_revised else None
             (position,) = self._unindex([memory.id])
             self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
-        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, str(standing), rows.record(memory)))
+        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, str(status), rows.record(memory)))
         self._unindexed.add(position)
         if columns[_UNBROKEN]:
             self._unbroken.add(position)
         if len(memory.content) > LONGEST:
             self._long.add(position)
-        self._count(memory.scope.space, memory.type, standing, 1)
+        self._count(memory.scope.space, memory.type, status, 1)
         if what is not None:
             self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
 
-    def move(self, memory: Memory, standing: Standing) -> None:
-        self.save(memory, standing)
+    def move(self, memory: Memory, status: MemoryStatus) -> None:
+        self.save(memory, status)
         self._connection.execute(sql.NOTE, (memory.id, memory.revision, "moved", time.time()))
         self._connection.execute(sql.DROP_VECTORS, (memory.id,))  # they are found by space, and made anew
         whose = memory.scope
@@ -238,19 +238,19 @@ class DiskTransaction:
                 scope = replace(earlier.scope, project=whose.project, user=whose.user)
                 self.keep_revision(replace(earlier, scope=scope))
 
-    def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
+    def set_status(self, memory_ids: Sequence[str], status: MemoryStatus) -> None:
         positions, now_s = self._unindex(memory_ids), time.time()
         listed = _listed(positions)
-        self._connection.execute(sql.NOTE_STANDING, (_CHANGE_TO[standing], now_s, listed, standing))
+        self._connection.execute(sql.NOTE_STATUS, (_CHANGE_TO[status], now_s, listed, status))
         for statement in sql.RESTAND:
-            self._connection.execute(statement, (standing, now_s, listed))
+            self._connection.execute(statement, (status, now_s, listed))
         for _, space, kind, *_ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
-            self._count(space, kind, standing.value, 1)
+            self._count(space, kind, status.value, 1)
         self._unindexed |= positions
 
     def erase(self, memory_id: str) -> None:
         before = self.row(memory_id)
-        if before is not None and before.standing is not Standing.CACHED:
+        if before is not None and before.status is not MemoryStatus.CACHED:
             self._connection.execute(sql.NOTE, (memory_id, before.memory.revision, "erased", time.time()))
         self._unindex([memory_id])
         for statement in sql.DELETE_MEMORY:
@@ -383,13 +383,13 @@ class DiskTransaction:
         self._connection.execute(sql.UNINDEX, (_listed(indexed),))
         if unbroken := indexed & self._unbroken:
             self._connection.execute(sql.UNINDEX_PIECES, (_listed(unbroken),))
-        for _, space, kind, standing, _ in found:
-            self._count(space, kind, standing, -1)
+        for _, space, kind, status, _ in found:
+            self._count(space, kind, status, -1)
         self._unindexed -= positions
         return positions
 
-    def _count(self, space: str, kind: str, standing: str, number: int) -> None:
-        counter = rows.counted_as(space, kind, standing)
+    def _count(self, space: str, kind: str, status: str, number: int) -> None:
+        counter = rows.counted_as(space, kind, status)
         if counter is not None:
             self._counted[counter] += number
 

@@ -24,13 +24,13 @@ STEPS = (
         "CREATE TABLE km_scope (space text PRIMARY KEY, sequence bigint NOT NULL DEFAULT 0, "
         "live bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50)",
         "CREATE TABLE km_memory (id text PRIMARY KEY, position bigint GENERATED ALWAYS AS IDENTITY, "
-        "space text NOT NULL, key text, standing text NOT NULL, type text NOT NULL, context_id text, "
+        "space text NOT NULL, key text, status text NOT NULL, type text NOT NULL, context_id text, "
         "sequence bigint NOT NULL DEFAULT 0, record text NOT NULL)",
         "CREATE UNIQUE INDEX km_memory_key ON km_memory (space, key) WHERE key IS NOT NULL",
         "CREATE INDEX km_memory_feed ON km_memory (space, sequence)",
-        "CREATE INDEX km_memory_page ON km_memory (space, position) WHERE standing = 'live'",
+        "CREATE INDEX km_memory_page ON km_memory (space, position) WHERE status = 'live'",
         "CREATE INDEX km_memory_working ON km_memory (space, context_id, position) "
-        "WHERE standing = 'live' AND type = 'working'",
+        "WHERE status = 'live' AND type = 'working'",
         "CREATE TABLE km_revision (memory text, number integer, record text NOT NULL, PRIMARY KEY (memory, number))",
         "CREATE TABLE km_facet (name text, owner text, value text NOT NULL, PRIMARY KEY (name, owner))",
     ),

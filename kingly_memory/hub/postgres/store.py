@@ -22,7 +22,7 @@ from kingly_memory.adapters.local import rows
 from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
 from kingly_memory.hub.postgres.schema import prepare
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
 from kingly_memory.ports import Row, StoreReader, Transaction
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _READERS = 8
 _WAIT_S = 5.0
 """Until a connection is there; a caller is then told to try again."""
 _LARGEST_BATCH = 64
-_ROW = "position, record, standing"
+_ROW = "position, record, status"
 _BEHIND_ALL = 2**62
 """No row has that position."""
 
@@ -235,27 +235,27 @@ class PostgresTransaction:
             return MemoryId(memory_id)
         return None
 
-    def save(self, memory: Memory, standing: Standing) -> None:
+    def save(self, memory: Memory, status: MemoryStatus) -> None:
         """Whoever saves a key has looked, behind the lock of its space, who has it."""
         values = (
-            memory.scope.space, memory.key, standing.value, memory.type.value, memory.scope.context_id,
+            memory.scope.space, memory.key, status.value, memory.type.value, memory.scope.context_id,
             self._next(memory.scope.space), rows.record(memory), memory.id,
         )  # fmt: skip
         before = self.row(memory.id) if memory.revision > 1 else None
-        self._more[memory.scope.space] += standing is Standing.LIVE
+        self._more[memory.scope.space] += status is MemoryStatus.LIVE
         if before is None:
-            columns = "space, key, standing, type, context_id, sequence, record, id"
+            columns = "space, key, status, type, context_id, sequence, record, id"
             self._run(f"INSERT INTO km_memory({columns}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", *values)
         else:
-            self._more[before.memory.scope.space] -= before.standing is Standing.LIVE
+            self._more[before.memory.scope.space] -= before.status is MemoryStatus.LIVE
             if before.memory.revision < memory.revision:
                 self.keep_revision(before.memory)
-            columns = "space = %s, key = %s, standing = %s, type = %s, context_id = %s, sequence = %s, record = %s"
+            columns = "space = %s, key = %s, status = %s, type = %s, context_id = %s, sequence = %s, record = %s"
             self._run(f"UPDATE km_memory SET {columns} WHERE id = %s", *values)
 
     def erase(self, memory_id: str) -> None:
-        for space, standing in self._all("DELETE FROM km_memory WHERE id = %s RETURNING space, standing", memory_id):
-            self._more[space] -= standing == Standing.LIVE
+        for space, status in self._all("DELETE FROM km_memory WHERE id = %s RETURNING space, status", memory_id):
+            self._more[space] -= status == MemoryStatus.LIVE
         self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
 
     def note_seen(self, memory: Memory) -> None:
@@ -342,15 +342,15 @@ class Reader:
                 found[name][owner] = facet
         return found
 
-    def page(self, query: Query, standings: Sequence[Standing], limit: int, start: int | None) -> list[Row]:
+    def page(self, query: Query, statuses: Sequence[MemoryStatus], limit: int, start: int | None) -> list[Row]:
         kinds = None if query.types is None else [one.value for one in query.types]
         statement = (
-            f"SELECT {_ROW} FROM km_memory WHERE space = %s AND standing = ANY(%s) AND position < %s "
+            f"SELECT {_ROW} FROM km_memory WHERE space = %s AND status = ANY(%s) AND position < %s "
             "AND (%s::text[] IS NULL OR type = ANY(%s)) AND (%s::text IS NULL OR context_id = %s) "
             "ORDER BY position DESC LIMIT %s"
         )
-        standing, context = [one.value for one in standings], query.context_id
-        values = (query.space, standing, start or _BEHIND_ALL, kinds, kinds, context, context, limit)
+        status, context = [one.value for one in statuses], query.context_id
+        values = (query.space, status, start or _BEHIND_ALL, kinds, kinds, context, context, limit)
         return rows.read_rows(self._fetch_all(statement, values))
 
     def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:

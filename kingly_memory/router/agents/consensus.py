@@ -25,7 +25,7 @@ from kingly_memory.cognition.outcomes import spoken
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory, Query, Standing
+from kingly_memory.models import Memory, MemoryStatus, Query
 from kingly_memory.ports import Transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.access import Access
@@ -54,7 +54,7 @@ class ConsensusMemory:
 
         def change(transaction: Transaction) -> Stored:
             row = write.find(transaction, context.space, debate_id)
-            if row is None or row.standing is Standing.FORGOTTEN:
+            if row is None or row.status is MemoryStatus.FORGOTTEN:
                 raise InvalidInput(
                     "debate_id", f"nothing is stored under {validation.shown(debate_id)!r} in this project"
                 )

@@ -27,7 +27,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.plan import TIERS
 from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, kept_placement
-from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Results, Standing, Tier
+from kingly_memory.models import Hit, JsonObject, Memory, MemoryStatus, MemoryType, Results, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.fusion import NAMED, VECTORS
 from kingly_memory.router import feedback, write
@@ -129,7 +129,7 @@ class ContinuumMemory:
         def look() -> MemoryEntry | None:
             reader, space = self._engine.reader, self._engine.space
             row = reader.row(reader.id_of_key(space, name) or name)
-            if row is None or row.standing is Standing.FORGOTTEN or row.memory.scope.space != space:
+            if row is None or row.status is MemoryStatus.FORGOTTEN or row.memory.scope.space != space:
                 return None
             return self._entries([(row.memory, None)])[0]
 
@@ -258,7 +258,7 @@ class ContinuumMemory:
             for entry in entries
             if entry["did"] == sweep_changes.WRITTEN
         }
-        gone = {memory_id for memory_id, row in rows.items() if row is None or row.standing is not Standing.LIVE}
+        gone = {memory_id for memory_id, row in rows.items() if row is None or row.status is not MemoryStatus.LIVE}
         return [one for one in entries if one["id"] not in gone]
 
 

@@ -13,7 +13,7 @@ from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRule
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing
+from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryStatus, MemoryType
 from kingly_memory.observe import MemoryStored
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
@@ -174,4 +174,4 @@ def _kept(row: Row | None, order: int, space: str, agent_id: str) -> MemoryItem 
 
 
 def _is_live(row: Row | None) -> TypeGuard[Row]:
-    return row is not None and row.standing is Standing.LIVE
+    return row is not None and row.status is MemoryStatus.LIVE

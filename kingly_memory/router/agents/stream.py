@@ -93,7 +93,7 @@ class MemoryStream:
             positions = sorted(reader.in_time(query, KEPT, most))
             for first in range(0, len(positions), READ_AT_ONCE):
                 for row in reader.rows_at(positions[first : first + READ_AT_ONCE], inf):
-                    if row.standing in KEPT and query.admits(row.memory):
+                    if row.status in KEPT and query.admits(row.memory):
                         yield row.memory
 
         return await self._access.read(lambda: see(memories()))

@@ -17,7 +17,7 @@ from kingly_memory.attention.pertinence import LEAST, common, pertinence, prompt
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, Memory, Origin, Query, Standing
+from kingly_memory.models import Hit, Memory, MemoryStatus, Origin, Query
 from kingly_memory.router.search.local import HERE, LEAST_BUDGET_S, spelt
 from kingly_memory.text.passages import LONGEST, PASSAGE
 from kingly_memory.text.writing import CHARACTERS_PER_TOKEN
@@ -40,7 +40,7 @@ _MOST_CONTEXTS = 10
 """Of a thread into which others were merged."""
 _SET_APART = {"attention": ["weight"], "ratings": ["ratings"], "thread": ["into", "holds"]}
 """Facets, and fields of them, that give a thread figures of its own."""
-_LIVE = (Standing.LIVE,)
+_LIVE = (MemoryStatus.LIVE,)
 
 
 class Surroundings(NamedTuple):
@@ -135,7 +135,7 @@ def _is_synced(memory: Memory, around: Surroundings) -> bool:
     if memory.origin is not Origin.REMOTE:
         return False
     row = around.reader.row(memory.id)
-    return row is not None and row.standing is Standing.LIVE
+    return row is not None and row.status is MemoryStatus.LIVE
 
 
 def in_focus(around: Surroundings) -> Sequence[Focus]:
@@ -192,7 +192,7 @@ def _of_named_threads(focuses: Sequence[Focus], around: Surroundings) -> Iterato
     """The latest memories of the threads that a focus names."""
     for focus in focuses:
         for row in _latest_of(focus.topic, around):
-            if row.standing is Standing.LIVE and around.layer.is_alive(row, around.now_s):
+            if row.status is MemoryStatus.LIVE and around.layer.is_alive(row, around.now_s):
                 yield row.memory
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kingly_memory.attention.focus import Focus, Focuses, Thread
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.models import JsonObject, MemoryStatus, Query
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import thread_lookup
@@ -93,7 +93,7 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     from kingly_memory.text.writing import has_unbroken
 
     def latest_in(context_id: str) -> list[Row]:
-        return reader.page(Query("", space, context_id=context_id), [Standing.LIVE], 1, None)
+        return reader.page(Query("", space, context_id=context_id), [MemoryStatus.LIVE], 1, None)
 
     rows = [reader.row(focus.topic)]
     rows += (row for one in thread_lookup.members(reader, space, focus.topic) for row in latest_in(one))
@@ -107,7 +107,7 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     spoken = reader.matches(about, terms, _MOST_COUNTED, 0, deadline_s).found if terms else []
     if has_unbroken(focus.topic):
         spoken = [*spoken, *reader.containing(about, [focus.topic], _MOST_COUNTED, deadline_s).found]
-    live = [row for row in (*rows, *(one.row for one in spoken)) if row is not None and row.standing is Standing.LIVE]
+    live = [row for row in (*rows, *(one.row for one in spoken)) if row is not None and row.status is MemoryStatus.LIVE]
     memories = [row.memory for row in Visible(reader).shown(live, Query("", space), now_s)]
     threads = threads_of(reader, space, memories, now_s, about=[focus.topic])
     lifted = {

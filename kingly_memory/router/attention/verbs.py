@@ -16,7 +16,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.declare import THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryStatus, Receipt
 from kingly_memory.plain import Plain
 from kingly_memory.ports import InjectedPrompt, Transaction
 from kingly_memory.router import thread_lookup, write
@@ -252,7 +252,9 @@ class Attention:
                 transaction.set_facet(ATTENTION, whose, pins.unpinned(before, context.now_s))
             freed = [one for one in ids if one in pinned]
             _tell(transaction, freed, context)
-            rows = [row for one in freed if (row := transaction.row(one)) is not None and row.standing is Standing.LIVE]
+            rows = [
+                row for one in freed if (row := transaction.row(one)) is not None and row.status is MemoryStatus.LIVE
+            ]
             for row in rows:
                 lifetimes.begin_again(transaction, row.memory, context.now_s)
             return len(freed)

@@ -17,7 +17,7 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.ids import MemoryId, made_s
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Standing
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryStatus
 from kingly_memory.plain import Plain
 from kingly_memory.ports import (
     HOME,
@@ -212,7 +212,7 @@ class Claim:
         if found is None or row is None:
             transaction.set_delivery(self.remote, memory_id, None)
             return None
-        memory, forgotten = row.memory, row.standing is Standing.FORGOTTEN
+        memory, forgotten = row.memory, row.status is MemoryStatus.FORGOTTEN
         if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
             log.warning("the delivery of memory %s is dead: %s", memory_id, found.last_error)
             transaction.set_delivery(self.remote, memory_id, replace(found, wanted=max(found.wanted, memory.revision)))
@@ -231,7 +231,12 @@ class Claim:
     def _waits_for_parent(self, transaction: Transaction, row: Row, found: Delivery, taken: Collection[str]) -> bool:
         """True for a thought whose parent goes first and is not among the `taken`. It becomes due with that one."""
         parent_id = thoughts.parent_of(row.memory) if thoughts.is_thought(row.memory) else None
-        if parent_id is None or parent_id in taken or found.remote_id is not None or row.standing is Standing.FORGOTTEN:
+        if (
+            parent_id is None
+            or parent_id in taken
+            or found.remote_id is not None
+            or row.status is MemoryStatus.FORGOTTEN
+        ):
             return False
         ahead = transaction.delivery(self.remote, parent_id)
         if ahead is None or ahead.due is None or not is_awaited(transaction.row(parent_id), ahead, row.memory):
@@ -287,7 +292,7 @@ def is_awaited(parent: Row | None, found: Delivery | None, child: Memory) -> boo
     """
     if parent is None or found is None or found.remote_id is not None or found.due is None:
         return False
-    is_for_it = parent.standing is not Standing.FORGOTTEN and parent.memory.significance > REMOTE_ABOVE
+    is_for_it = parent.status is not MemoryStatus.FORGOTTEN and parent.memory.significance > REMOTE_ABOVE
     return is_for_it and found.waits and thoughts.follows(child, parent.memory)
 
 
@@ -329,9 +334,9 @@ def _marks(transaction: Transaction, remote: str, memory_id: MemoryId) -> Remote
 def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> str | None:
     """What the remote calls a memory that may be there: one above 0.3, or our copy of what the remote holds itself."""
     row, found = transaction.row(memory_id), transaction.delivery(remote, memory_id)
-    if row is None or found is None or row.standing is Standing.FORGOTTEN:
+    if row is None or found is None or row.status is MemoryStatus.FORGOTTEN:
         return None
-    if row.memory.significance <= REMOTE_ABOVE and row.standing is not Standing.CACHED:
+    if row.memory.significance <= REMOTE_ABOVE and row.status is not MemoryStatus.CACHED:
         return None
     return found.remote_id
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus
 from kingly_memory.ports import Transaction
 from kingly_memory.router.lifecycle import lifetimes
 
@@ -70,7 +70,7 @@ class ArchiveEntry:
 
 def move_to_archive(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
     """Take memories out of sight. Their facets stay beside them; their lifetimes stop."""
-    transaction.restand(list(why), Standing.ARCHIVED)
+    transaction.set_status(list(why), MemoryStatus.ARCHIVED)
     for memory_id, entry in why.items():
         lifetimes.stop(transaction, memory_id)
         transaction.set_facet(FACET, memory_id, entry.to_json())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.validation import Imported
 
@@ -22,7 +22,7 @@ def put(transaction: Transaction, memory_id: str, lifetime: Lifetime | None) -> 
 
 def is_over(transaction: Transaction, row: Row, now_s: float) -> bool:
     """Whether a live memory waits for a sweep to take it away."""
-    return row.standing is Standing.LIVE and is_expired(lifetime_of(transaction, row.memory.id), now_s)
+    return row.status is MemoryStatus.LIVE and is_expired(lifetime_of(transaction, row.memory.id), now_s)
 
 
 def begin(
@@ -66,7 +66,7 @@ def in_file(item: Imported) -> Lifetime | None:
 def differs(transaction: Transaction, item: Imported, named: Lifetime | None, before: Row | None) -> bool:
     """Whether a file names another end, or another lifetime, than a live memory has here."""
     names_an_end = item.ends_at is not None or item.lifetime_s is not None or "ttl" not in item.draft.unsaid
-    if not names_an_end or before is None or before.standing is not Standing.LIVE:
+    if not names_an_end or before is None or before.status is not MemoryStatus.LIVE:
         return False
     if is_pinned(transaction, before.memory.id):
         return False

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import SUMMARY, Memory, Standing
+from kingly_memory.models import SUMMARY, Memory, MemoryStatus
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router.lifecycle import archive
 
@@ -66,15 +66,17 @@ def counterparts(transaction: Transaction, memory: Memory) -> list[Row]:
     """Of a text that was learned the summary, of such a summary the whole texts that rest in the archive."""
     sources = (transaction.row(one.source) for one in _links(transaction, memory.id) if one.target == memory.id)
     summaries = [row for row in sources if row is not None and row.memory.metadata.get("original_id") == memory.id]
-    texts = (transaction.row(memory_id) for memory_id in full_texts(transaction, memory, Standing.ARCHIVED))
+    texts = (transaction.row(memory_id) for memory_id in full_texts(transaction, memory, MemoryStatus.ARCHIVED))
     return [*summaries, *(row for row in texts if row is not None)]
 
 
-def full_texts(transaction: Transaction, summary: Memory, standing: Standing = Standing.FORGOTTEN) -> list[MemoryId]:
-    """Those for which it is remembered, of that standing."""
+def full_texts(
+    transaction: Transaction, summary: Memory, status: MemoryStatus = MemoryStatus.FORGOTTEN
+) -> list[MemoryId]:
+    """Those for which it is remembered, of that status."""
     ids = [one.target for one in _links(transaction, summary.id) if one.source == summary.id]
     rows = ((one, transaction.row(one)) for one in ids)
-    return [one for one, row in rows if row is not None and row.standing is standing]
+    return [one for one, row in rows if row is not None and row.status is status]
 
 
 def disconnect(transaction: Transaction, memory: Memory) -> None:

@@ -48,9 +48,9 @@ from kingly_memory.models import (
     DeliveryState,
     JsonObject,
     Memory,
+    MemoryStatus,
     MemoryType,
     Origin,
-    Standing,
     space_named,
     spaces_read,
 )
@@ -262,7 +262,7 @@ class Pulled:
                 if row is None
                 else self._say(transaction, current, earlier, row, is_anothers=is_anothers)
             )
-        elif row is None or (row.standing is Standing.FORGOTTEN and not entry.purged):
+        elif row is None or (row.status is MemoryStatus.FORGOTTEN and not entry.purged):
             return False
         else:
             is_news = self._forget(transaction, row, entry)
@@ -308,7 +308,7 @@ class Pulled:
         """What the memory is called here, and its row. No id for one that another space has, or that ended here."""
         space, known_id = self.context.space, here.get(entry.remote_id)
         row = None if known_id is None else transaction.row(known_id)
-        if known_id is not None and row is not None and row.standing is Standing.CACHED:
+        if known_id is not None and row is not None and row.status is MemoryStatus.CACHED:
             erase(transaction, known_id)
             transaction.set_delivery(self.remote, known_id, None)
         elif row is not None:
@@ -355,7 +355,7 @@ class Pulled:
             return False
         for text in earlier:
             transaction.keep_revision(replace(text, id=memory.id, key=memory.key))
-        transaction.save(memory, Standing.LIVE)
+        transaction.save(memory, MemoryStatus.LIVE)
         lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=True)
         summaries.note(transaction, memory)
         return True
@@ -366,7 +366,7 @@ class Pulled:
         """Write what is new of a memory that is known here. Its later text is current; texts that are unknown here
         become earlier revisions, which take numbers below that of the current one. `is_anothers`: what was forgotten
         here is not what the hub means."""
-        context, before, is_forgotten = self.context, row.memory, row.standing is Standing.FORGOTTEN
+        context, before, is_forgotten = self.context, row.memory, row.status is MemoryStatus.FORGOTTEN
         holder = None if memory.key is None else transaction.id_of_key(context.space, memory.key)
         key = before.key if memory.key is None or holder not in (None, before.id) else memory.key
         memory = replace(memory, id=before.id, key=key, created_at=before.created_at)
@@ -379,11 +379,11 @@ class Pulled:
             return False
         if is_forgotten and is_same:
             write.revive(transaction, [before], context)
-            transaction.save(replace(before, updated_at=memory.updated_at), Standing.LIVE)
+            transaction.save(replace(before, updated_at=memory.updated_at), MemoryStatus.LIVE)
             return True
         if is_same and not is_later:  # it was said here by a clock that was far ahead: the hub's moment counts
             before = replace(before, updated_at=memory.updated_at)
-            transaction.save(before, row.standing)
+            transaction.save(before, row.status)
         is_current = is_later and not is_same
         texts = [*earlier, *([] if is_same or is_current else [memory])]
         known = {_text(text) for text in ((before, memory) if is_current else (before,))}
@@ -398,7 +398,7 @@ class Pulled:
             write.replace_text(transaction, row, after, context)
             lifetimes.begin(transaction, after, lifetime, context.now_s)
         else:
-            transaction.save(after, row.standing)
+            transaction.save(after, row.status)
         for number, text in enumerate(sorted(between, key=lambda one: one.updated_at), before.revision):
             transaction.keep_revision(replace(text, id=before.id, key=after.key, revision=number))
         return True
@@ -428,7 +428,7 @@ class Pulled:
         if source is None or target is None:
             return
         rows = (transaction.row(source), transaction.row(target))
-        if any(row is None or row.standing is Standing.FORGOTTEN for row in rows):
+        if any(row is None or row.status is MemoryStatus.FORGOTTEN for row in rows):
             return
         with suppress(InvalidInput):  # a kind that is not known here, or no room for one more
             draft = links.draft(link.link_type, link.strength, link.description)
@@ -440,7 +440,7 @@ class Pulled:
         """Pin or unpin it and its thread as was said last, and add the ratings that are not known here."""
         memory_id = here.get(entry.remote_id)
         row = None if memory_id is None else transaction.row(memory_id)
-        if row is None or row.standing not in KEPT or row.memory.scope.space != self.context.space:
+        if row is None or row.status not in KEPT or row.memory.scope.space != self.context.space:
             return False
         memory, latest = row.memory, self.context.now + _CLOCKS_APART
         context_id = memory.scope.context_id
@@ -452,7 +452,7 @@ class Pulled:
                 transaction.set_facet(ATTENTION, whose, pin)
             if pins.is_pinned(pin):
                 lifetimes.stop(transaction, memory.id)
-            elif row.standing is Standing.LIVE:
+            elif row.status is MemoryStatus.LIVE:
                 lifetimes.begin_again(transaction, memory, self.context.now_s)
         before = Ratings.from_json(transaction.facet(RATINGS, thread))
         after = before.united(Ratings.heard(entry.ratings, latest))
@@ -478,8 +478,8 @@ def _text(memory: Memory) -> tuple[datetime, str]:
 
 def _says_as_there(row: Row, current: Memory | None) -> bool:
     """Whether a memory is here as the remote has it; None is one that is forgotten there."""
-    if current is None or row.standing is Standing.FORGOTTEN:
-        return current is None and row.standing is Standing.FORGOTTEN
+    if current is None or row.status is MemoryStatus.FORGOTTEN:
+        return current is None and row.status is MemoryStatus.FORGOTTEN
     here = row.memory
     return _is_same(replace(current, id=here.id, key=here.key, created_at=here.created_at), here)
 
@@ -489,7 +489,7 @@ def _is_anothers(row: Row, delivery: Delivery | None, entry: Changed) -> bool:
     one."""
     is_ours = row.memory.id in (entry.name, entry.remote_id, *entry.met)
     is_known = delivery is not None and delivery.remote_id == entry.remote_id
-    return row.standing is Standing.FORGOTTEN and not is_known and not is_ours
+    return row.status is MemoryStatus.FORGOTTEN and not is_known and not is_ours
 
 
 def _at_rest(change: int, remote_id: str | None) -> Delivery:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION, Clock, LocalStore, Transaction
 from kingly_memory.router.search.meaning import VectorSearch
 from kingly_memory.router.shared_threads import SharedThreads
@@ -176,7 +176,9 @@ class Embedding:
         if changes:
             named = list(dict.fromkeys(one.memory_id for one in changes))
             made_of = reader.vectors.made_of(self._vectors.embedder.name, named)
-            rows = [row for row in map(reader.row, named) if row is not None and row.standing is not Standing.FORGOTTEN]
+            rows = [
+                row for row in map(reader.row, named) if row is not None and row.status is not MemoryStatus.FORGOTTEN
+            ]
             own = [row.memory for row in rows if row.memory.scope.space == self._vectors.space]
             self._write([memory for memory in own if made_of.get(memory.id) != memory.revision])
             self._sequence = changes[-1].sequence

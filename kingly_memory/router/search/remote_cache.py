@@ -10,7 +10,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
-from kingly_memory.models import DeliveryState, JsonObject, Memory, Query, Standing, space_named
+from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryStatus, Query, space_named
 from kingly_memory.ports import Clock, Delivery, LocalStore, RemoteHit, Row, Transaction
 from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.settings import Settings
@@ -55,15 +55,17 @@ class RemoteCache:
             rows = {
                 memory_id: self._reader.row(memory_id) for memory_id in (known_id, hit.memory_id, copy_id) if memory_id
             }
-            owned = [row for row in rows.values() if row is not None and row.standing is not Standing.CACHED]
+            owned = [row for row in rows.values() if row is not None and row.status is not MemoryStatus.CACHED]
             row = next((row for row in owned if row.memory.scope.space == space), None)
             # What another project keeps as a copy of its own does not make the hit that project's.
             is_erased = known_id not in (None, copy_id) and rows[known_id] is None
             is_foreign = space_named(hit.record.get("scope")) not in (None, space)
             if row is None and not owned and not is_erased and not is_foreign:
                 row = self._copy(space, hit, copy_id, rows[copy_id])
-            hidden = (Standing.FORGOTTEN,) if query.include_archived else (Standing.FORGOTTEN, Standing.ARCHIVED)
-            if row is not None and row.standing not in hidden:
+            hidden = (
+                (MemoryStatus.FORGOTTEN,) if query.include_archived else (MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED)
+            )
+            if row is not None and row.status not in hidden:
                 yield row, hit
 
     def _copy(self, space: str, hit: RemoteHit, copy_id: MemoryId, row: Row | None) -> Row | None:
@@ -90,7 +92,7 @@ class RemoteCache:
             with self._lock:
                 if copy_id in self._fresh or len(self._fresh) < MOST_FRESH:
                     self._fresh[copy_id] = Copy(hit.remote_id, memory)
-        return Row(UNSAVED if row is None else row.position, memory, Standing.CACHED)
+        return Row(UNSAVED if row is None else row.position, memory, MemoryStatus.CACHED)
 
     def _is_over(self, copy_id: MemoryId) -> bool:
         facet = self._reader.facets("lifetime", [copy_id]).get(copy_id)
@@ -111,15 +113,15 @@ class RemoteCache:
                     continue
                 known_id = id_of.get(copy.remote_id, copy.memory.id)
                 others = None if known_id == copy.memory.id else transaction.row(known_id)
-                is_ours = known_id != copy.memory.id and (others is None or others.standing is not Standing.CACHED)
+                is_ours = known_id != copy.memory.id and (others is None or others.status is not MemoryStatus.CACHED)
                 row = transaction.row(copy.memory.id)
                 # Meanwhile the id may have turned out to be that of a memory of ours, erased or not, or the user may
                 # have made the copy a memory of his own.
-                if is_ours or (row is not None and row.standing is not Standing.CACHED):
+                if is_ours or (row is not None and row.status is not MemoryStatus.CACHED):
                     continue
                 if row is None or not _says_the_same(row.memory, copy.memory):
                     revision = copy.memory.revision if row is None else row.memory.revision + 1
-                    transaction.save(replace(copy.memory, revision=revision), Standing.CACHED)
+                    transaction.save(replace(copy.memory, revision=revision), MemoryStatus.CACHED)
                     delivery = Delivery(
                         wanted=revision,
                         due=None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import RemoteError
-from kingly_memory.models import DeliveryState, Hit, JsonObject, LayerReport, Query, Results, Source, Standing
+from kingly_memory.models import DeliveryState, Hit, JsonObject, LayerReport, MemoryStatus, Query, Results, Source
 from kingly_memory.ports import Clock, Embedder, RemoteHit, Row, StoreReader
 from kingly_memory.retrieval.fusion import Candidate, fuse, is_worded
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch, Wording, spelt
@@ -223,14 +223,14 @@ class Search:
         for answer in answered:
             for stored, hit in answer.side.cache.join(query, answer.hits):
                 row = stored
-                if row.standing is Standing.CACHED and hit.memory_id is not None:
+                if row.status is MemoryStatus.CACHED and hit.memory_id is not None:
                     # What two remotes hold of the same memory is one copy, the first one's.
                     holder, copy = copies.setdefault((hit.memory_id, hit.content), (answer.side, row))
                     if holder is not answer.side:
                         candidates.pop(row.memory.id, None)
                         row = copy
                 candidate = candidates.pop(row.memory.id, None)  # what was found here has been looked at
-                is_alive = candidate or row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
+                is_alive = candidate or row.status is MemoryStatus.CACHED or self._local.is_alive(row, now_s)
                 if query.admits(row.memory) and is_alive:
                     candidate = candidate or Candidate(row.memory, None, None, row.position >= 0, True, ())
                     relevance = max(hit.relevance, candidate.remote or 0.0)

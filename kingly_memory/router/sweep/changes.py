@@ -19,7 +19,7 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import Decision, Policies
 from kingly_memory.lifecycle.policies import Expire, Move, Promote, Subject, Verdict
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.router import activity, linking, write
 from kingly_memory.router.delivery import moves as delivery
@@ -169,7 +169,7 @@ def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remo
     if decision.policy == LIFETIMES:
         still_holds = type(policies.ended(planned, sweep.context.now_s)) is type(decision.verdict)
     else:
-        still_holds = planned.standing is Standing.LIVE and planned.mark == decision.mark
+        still_holds = planned.status is MemoryStatus.LIVE and planned.mark == decision.mark
     return planned if still_holds else None
 
 
@@ -206,7 +206,7 @@ def _put_away(
 
 def _subject(transaction: Transaction, memory_id: MemoryId, remotes: Sequence[str]) -> Subject | None:
     row = transaction.row(memory_id)
-    if row is None or row.standing in (Standing.ARCHIVED, Standing.FORGOTTEN):
+    if row is None or row.status in (MemoryStatus.ARCHIVED, MemoryStatus.FORGOTTEN):
         return None
     waited_for = remotes if row.memory.type is MemoryType.WORKING else ()
     deliveries = (transaction.delivery(remote, memory_id) for remote in waited_for)
@@ -219,7 +219,7 @@ def _erase(transaction: Transaction, erased: Subject, remotes: Sequence[str]) ->
     memory_id = erased.memory.id
     erase(transaction, memory_id)
     for remote in remotes:
-        before = None if erased.standing is Standing.CACHED else transaction.delivery(remote, memory_id)
+        before = None if erased.status is MemoryStatus.CACHED else transaction.delivery(remote, memory_id)
         is_there = before is not None and before.remote_id is not None
         transaction.set_delivery(remote, memory_id, delivery.at_rest(before) if before and is_there else None)
 
@@ -232,7 +232,9 @@ def _write_summary(transaction: Transaction, sweep: Sweep, behind: Behind, entri
     from kingly_memory.lifecycle.summaries import summary
 
     rows = ((one, transaction.row(one.memory_id)) for one in behind.gists)
-    gists = [one for one, row in rows if row and row.standing is Standing.LIVE and row.memory.revision == one.revision]
+    gists = [
+        one for one, row in rows if row and row.status is MemoryStatus.LIVE and row.memory.revision == one.revision
+    ]
     if not gists:
         return None
     summary_id = MemoryId(new_id(sweep.context.now))
@@ -269,7 +271,7 @@ def take_back(transaction: Transaction, sweep_id: str, page: int, context: Write
     for entry in reversed(entries):
         if entry["did"] in (PROMOTED, DEMOTED):
             row = transaction.row(entry["id"])
-            is_live = row is not None and row.standing is Standing.LIVE
+            is_live = row is not None and row.status is MemoryStatus.LIVE
             memories += is_live and _put_back(transaction, "tier", entry["id"], entry)
         elif entry["did"] == NOTED:
             threads |= {entry["owner"]} if _put_back(transaction, entry["name"], entry["owner"], entry) else set()
@@ -296,7 +298,7 @@ def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context
     for memory_id in ids:
         row = transaction.row(memory_id)
         why = transaction.facet(archive.FACET, memory_id) or {}
-        if row is not None and row.standing is Standing.ARCHIVED and why.get("sweep") == sweep_id:
+        if row is not None and row.status is MemoryStatus.ARCHIVED and why.get("sweep") == sweep_id:
             memories.append(row.memory)
             uses[memory_id] = (transaction.facet("usage", memory_id) or {"accesses": 0})["accesses"]
     if memories:
@@ -315,7 +317,7 @@ def _forget_summary(transaction: Transaction, entry: JsonObject, context: WriteC
 
     memory_id = MemoryId(entry["id"])
     row = transaction.row(memory_id)
-    if row is None or row.standing is not Standing.LIVE or row.memory.revision != 1 + times_redacted(row.memory):
+    if row is None or row.status is not MemoryStatus.LIVE or row.memory.revision != 1 + times_redacted(row.memory):
         return
     if transaction.facets(("tier", "strength", "attention"), memory_id) != {"tier": entry["tier"]}:
         return

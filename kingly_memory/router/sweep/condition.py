@@ -9,7 +9,7 @@ from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle import decay, policies
 from kingly_memory.lifecycle.decay import StrengthState
 from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query, Tier, moment_text
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router.activity import Activity, memory_stats
@@ -50,7 +50,7 @@ class Condition:
         memory_id, placement = row.memory.id, subject.placed(self._rules.tiers)
         why = self._why([row.memory]).get(memory_id)
         return {
-            "standing": row.standing.value,
+            "status": row.status.value,
             "strength": decay.explained(subject.vitals, now_s, self._rules.strength),
             "uses": {
                 "accesses": subject.usage.accesses,
@@ -72,7 +72,7 @@ class Condition:
         }
 
     def archived(self, limit: int, before: int | None) -> ArchivePage:
-        rows = self._reader.page(Query("", self._space), (Standing.ARCHIVED,), limit, before)
+        rows = self._reader.page(Query("", self._space), (MemoryStatus.ARCHIVED,), limit, before)
         why = self._why([row.memory for row in rows])
         entries = tuple(ArchiveEntry(row.memory, why.get(row.memory.id)) for row in rows)
         return ArchivePage(entries, rows[-1].position if len(rows) == limit else None)

@@ -37,7 +37,7 @@ from kingly_memory.router.write import WriteContext
 SHOWN = 100
 """Actions that a report lists; the counts are of all."""
 AT_ONCE = 16
-"""Decisions that one change carries out, so that nobody waits long for the writer. What changes its standing together
+"""Decisions that one change carries out, so that nobody waits long for the writer. What changes its status together
 is indexed together, at less than half the cost."""
 PAUSE_S = 0.001
 """Between two changes, for searches and stores that wait."""

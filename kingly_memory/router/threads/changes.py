@@ -58,13 +58,13 @@ def split(
     for share in shares:
         thread_id = _new_id(transaction, thread, share, context)
         rows = [row for one in share if (row := transaction.row(one)) is not None]
-        moved = [row for row in rows if row.standing in KEPT and row.memory.scope.context_id in context_ids]
+        moved = [row for row in rows if row.status in KEPT and row.memory.scope.context_id in context_ids]
         if not moved:
             continue
         for row in moved:  # nothing was said anew, so the times of the texts stay
             scope = replace(row.memory.scope, context_id=thread_id)
             after = replace(row.memory, scope=scope, revision=row.memory.revision + 1)
-            write.revise(transaction, after, context, row.standing)
+            write.revise(transaction, after, context, row.status)
         if attention is not None:
             transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
         _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)

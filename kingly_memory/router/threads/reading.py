@@ -21,7 +21,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.imported import FROM_FILE, ExportedThread
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.policies import Subject
-from kingly_memory.models import KEPT, JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import KEPT, JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Line, Row, StoreReader, Talk
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.subjects import Subjects
@@ -206,7 +206,7 @@ def _weights(
     )
     for memory_id, facet in facets.items():
         row = reader.row(memory_id) if facet.get("pinned") is True else None
-        if row is None or row.standing is not Standing.LIVE or row.memory.scope.space != space:
+        if row is None or row.status is not MemoryStatus.LIVE or row.memory.scope.space != space:
             continue
         if (context_id := row.memory.scope.context_id) is not None:
             by_thread.setdefault(thread_lookup.root(context_id, facets_of_contexts), []).append(facet)
@@ -319,13 +319,13 @@ def left(reader: StoreReader, space: str, thread: Named, contexts: Iterable[str]
 
 def messages(reader: StoreReader, memories: Sequence[Memory]) -> tuple[ThreadMessage, ...]:
     """Those of the memories that are there, in the order in which they were stored."""
-    rows = [row for one in memories if (row := reader.row(one.id)) is not None and row.standing in KEPT]
+    rows = [row for one in memories if (row := reader.row(one.id)) is not None and row.status in KEPT]
     ordered = sorted(rows, key=lambda row: row.position)
-    return tuple(ThreadMessage(row.memory, row.standing is not Standing.LIVE) for row in ordered)
+    return tuple(ThreadMessage(row.memory, row.status is not MemoryStatus.LIVE) for row in ordered)
 
 
 def _is_live(subject: Subject, now_s: float) -> bool:
-    return subject.standing is Standing.LIVE and not is_expired(subject.lifetime, now_s)
+    return subject.status is MemoryStatus.LIVE and not is_expired(subject.lifetime, now_s)
 
 
 def _subjects(reader: StoreReader, space: str, rows: Iterator[Row]) -> Iterator[Subject]:
@@ -346,7 +346,7 @@ def exported_threads(reader: StoreReader, space: str) -> Iterator[ExportedThread
             contexts.setdefault(row.memory.scope.context_id, []).append(row.memory.id)
     for thread_id, memory_ids in contexts.items():
         rows = (reader.row(one) for one in memory_ids)
-        yield _exported(reader, space, thread_id, [row for row in rows if row is not None and row.standing in KEPT])
+        yield _exported(reader, space, thread_id, [row for row in rows if row is not None and row.status in KEPT])
 
 
 def exported_focus(reader: StoreReader, space: str) -> JsonObject | None:
@@ -362,10 +362,10 @@ def _exported(reader: StoreReader, space: str, thread_id: str, rows: Sequence[Ro
     thread_lines = [line(row.memory, thread_id) for row in rows]
     archived_at = number(facets.get(THREAD, {}), "archived_at")
     # What has ended is live until a sweep sees to it.
-    live = (one for one in Subjects(reader, space).of(rows) if one.standing is Standing.LIVE)
+    live = (one for one in Subjects(reader, space).of(rows) if one.status is MemoryStatus.LIVE)
     return ExportedThread(
         thread_id,
-        tuple((row.memory, row.standing) for row in rows),
+        tuple((row.memory, row.status) for row in rows),
         facets,
         title(thread_id, thread_lines) if thread_lines else thread_id,
         topics_of(thread_lines[-READ_MOST:])[:MOST_TOPICS],

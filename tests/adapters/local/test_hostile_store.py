@@ -14,7 +14,7 @@ import pytest
 from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreTooNew, StoreTooOld, StoreUntrusted
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.router.search.local import LocalSearch
 from tests.store_samples import (
     NOON_S,
@@ -60,7 +60,7 @@ def use_everything(store: DiskStore) -> None:
     reader = store.reader
     reader.row(ID)
     reader.facets("lifetime", [ID])
-    reader.page(ask(), tuple(Standing), 100, None)
+    reader.page(ask(), tuple(MemoryStatus), 100, None)
     LocalSearch(reader).search(ask("violet bomb"), now_s=NOON_S, budget_s=60)
     store.write(lambda tx: (tx.row(ID), tx.facet("usage", ID), tx.owners("usage"))).result()
     reader.expired(NOON_S, 100)

@@ -20,7 +20,7 @@ from kingly_memory.adapters.local.safety import Malformed, failure
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.local.trusted import is_trusted
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUnreadable, StoreUntrusted, StoreUnwritable
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION
 from tests.store_samples import (
     ask,
@@ -48,7 +48,7 @@ def home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
     store = DiskStore(home, durability="process")
     put(store, *(memory(f"note {number} " + "x" * 200, key=f"key {number}") for number in range(HELD)))
-    put(store, memory("forgotten"), standing=Standing.FORGOTTEN)
+    put(store, memory("forgotten"), status=MemoryStatus.FORGOTTEN)
     set_facet(store, "usage", "somebody", {"accesses": 3})
     store.close()
     return home
@@ -160,16 +160,14 @@ def test_a_damaged_store_that_is_read_or_written_to_is_recovered(
 
 def test_memories_on_sound_pages_are_saved_whole_and_in_order(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = opened(home)
-    kept = {row.memory.id: row for row in before.reader.page(ask(), tuple(Standing), 1_000, None)}
+    kept = {row.memory.id: row for row in before.reader.page(ask(), tuple(MemoryStatus), 1_000, None)}
     before.close()
     pages(home)
     store = opened(home)
     every_read(store)
-    after = store.reader.page(ask(), tuple(Standing), 1_000, None)
+    after = store.reader.page(ask(), tuple(MemoryStatus), 1_000, None)
     assert HELD / 3 < len(after) < HELD
-    assert all(
-        (row.memory, row.standing) == (kept[row.memory.id].memory, kept[row.memory.id].standing) for row in after
-    )
+    assert all((row.memory, row.status) == (kept[row.memory.id].memory, kept[row.memory.id].status) for row in after)
     assert [row.memory.id for row in after] == sorted((row.memory.id for row in after), reverse=True)
     assert all(store.reader.id_of_key("alpha", row.memory.key) == row.memory.id for row in after if row.memory.key)
     assert f"{len(after)} memories" in loudly(caplog)[0]
@@ -182,7 +180,7 @@ def test_nothing_is_lost_when_the_pages_of_memories_are_sound(home: Path, damage
     found = store.reader.matches(ask(), ["note"], 1_000, 0, float("inf"))
     assert len(found.found) == len(stored_contents(store)) == HELD
     assert store.reader.facets("usage", ["somebody"]) == {"somebody": {"accesses": 3}}
-    assert store.reader.page(ask(), (Standing.FORGOTTEN,), 10, None)[0].memory.content == "forgotten"
+    assert store.reader.page(ask(), (MemoryStatus.FORGOTTEN,), 10, None)[0].memory.content == "forgotten"
 
 
 def test_forgotten_memories_stay_forgotten(home: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION, Transaction
 from tests.store_samples import memory, saving
 
@@ -31,8 +31,8 @@ def revised(store: DiskStore, first: Memory, *texts: str) -> Memory:
 def test_what_is_stored_once_has_no_row_among_the_revisions(store: DiskStore, tmp_path: Path) -> None:
     one = memory("said once")
     store.write(saving(one)).result()
-    store.write(lambda tx: tx.restand([one.id], Standing.ARCHIVED)).result()
-    store.write(saving(one, standing=Standing.FORGOTTEN)).result()
+    store.write(lambda tx: tx.set_status([one.id], MemoryStatus.ARCHIVED)).result()
+    store.write(saving(one, status=MemoryStatus.FORGOTTEN)).result()
     with closing(sqlite3.connect(tmp_path / "home/store/cache.db")) as raw:
         assert raw.execute("SELECT count(*) FROM km_revision").fetchone() == (0,)
 
@@ -65,7 +65,7 @@ def test_a_change_that_raises_leaves_neither_a_revision_nor_a_line_of_the_feed(s
     store.write(saving(first)).result()
 
     def change(tx: Transaction) -> None:
-        tx.save(replace(first, content="two", revision=2), Standing.LIVE)
+        tx.save(replace(first, content="two", revision=2), MemoryStatus.LIVE)
         raise KeyError
 
     with pytest.raises(KeyError):
@@ -77,11 +77,11 @@ def test_a_change_that_raises_leaves_neither_a_revision_nor_a_line_of_the_feed(s
 @pytest.mark.requirement("D2")
 def test_the_feed_has_one_line_for_each_change_of_a_memory(store: DiskStore) -> None:
     one, copy = memory("one"), memory("a copy of what a remote holds")
-    store.write(saving(copy, standing=Standing.CACHED)).result()
+    store.write(saving(copy, status=MemoryStatus.CACHED)).result()
     revised(store, one, "two")
-    for standing in (Standing.ARCHIVED, Standing.ARCHIVED, Standing.LIVE):
-        store.write(methodcaller("restand", [one.id], standing)).result()
-    store.write(saving(replace(one, revision=2), standing=Standing.FORGOTTEN)).result()
+    for status in (MemoryStatus.ARCHIVED, MemoryStatus.ARCHIVED, MemoryStatus.LIVE):
+        store.write(methodcaller("set_status", [one.id], status)).result()
+    store.write(saving(replace(one, revision=2), status=MemoryStatus.FORGOTTEN)).result()
     store.write(saving(replace(one, revision=3))).result()
     for memory_id in (copy.id, one.id, "nobody"):
         store.write(methodcaller("erase", memory_id)).result()

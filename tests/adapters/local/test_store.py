@@ -13,7 +13,7 @@ from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import RouterClosed
-from kingly_memory.models import OUTBOX_STATES, DeliveryState, MemoryType, Standing
+from kingly_memory.models import OUTBOX_STATES, DeliveryState, MemoryStatus, MemoryType
 from kingly_memory.ports import Delivery, Transaction
 from tests.store_samples import (
     NOON,
@@ -43,7 +43,7 @@ def test_times_read_back_as_aware_utc(store: DiskStore) -> None:
 def test_store_that_was_never_written_to_reads_as_empty_and_creates_nothing(store: DiskStore, home: Path) -> None:
     reader = store.reader
     assert reader.row("x") is None
-    assert reader.page(ask(), (Standing.LIVE,), 10, None) == []
+    assert reader.page(ask(), (MemoryStatus.LIVE,), 10, None) == []
     assert reader.matches(ask(), ["word"], 10, 0, 0.0).found == ()
     assert set(reader.counts("alpha").values()) == {0}
     assert reader.next_due_s(REMOTE) is None
@@ -65,8 +65,8 @@ def test_failing_change_is_undone_alone_and_the_others_of_its_batch_stay(store: 
     kept = [memory(f"kept {number}", key=str(number)) for number in range(6)]
 
     def failing(tx: Transaction) -> None:
-        tx.save(memory("half written", key="half"), Standing.LIVE)
-        tx.save(replace(kept[0], content="overwritten", revision=2), Standing.LIVE)
+        tx.save(memory("half written", key="half"), MemoryStatus.LIVE)
+        tx.save(replace(kept[0], content="overwritten", revision=2), MemoryStatus.LIVE)
         raise LookupError("changed my mind")
 
     put(store, kept[0])
@@ -167,7 +167,7 @@ def test_page_is_filled_although_the_index_cannot_check_every_filter(store: Disk
     moments = (NOON + timedelta(minutes=minute) for minute in range(40))
     put(store, *(memory(str(at.minute), created_at=at) for at in moments))
     query = ask(until=NOON + timedelta(minutes=4))
-    rows = store.reader.page(query, (Standing.LIVE,), 4, None)
+    rows = store.reader.page(query, (MemoryStatus.LIVE,), 4, None)
     assert [row.memory.content for row in rows] == list("4321")
 
 
@@ -186,7 +186,7 @@ def test_pages_pass_every_filter(store: DiskStore, filters: dict[str, Any], expe
     put(store, memory("typed", type=MemoryType.WORKING), memory("red", tags=("red",)))
     put(store, memory("red and blue", tags=("blue", "red")), memory("by fox", agent="fox"))
     put(store, memory("in c1", context_id="c1"), memory("foreign", project="beta", tags=("red",), agent="fox"))
-    rows = store.reader.page(ask(**filters), (Standing.LIVE,), 10, None)
+    rows = store.reader.page(ask(**filters), (MemoryStatus.LIVE,), 10, None)
     assert [row.memory.content for row in rows] == expected
 
 
@@ -216,7 +216,7 @@ def test_versions_name_the_layout_and_the_library(store: DiskStore) -> None:
 
 def test_memory_of_ours_hides_the_copy_under_the_same_remote_id(store: DiskStore) -> None:
     own, copy = memory(), memory()
-    for one, standing in ((own, Standing.LIVE), (copy, Standing.CACHED)):
-        store.write(lambda tx, one=one, standing=standing: tx.save(one, standing)).result()  # type: ignore[misc]
+    for one, status in ((own, MemoryStatus.LIVE), (copy, MemoryStatus.CACHED)):
+        store.write(lambda tx, one=one, status=status: tx.save(one, status)).result()  # type: ignore[misc]
         deliver(store, one.id, "delivered", None, remote_id="r1")
     assert store.reader.by_remote_id(REMOTE, ["r1", "r2"]) == {"r1": own.id}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.models import Standing
+from kingly_memory.models import MemoryStatus
 from kingly_memory.ports import Transaction
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.text.writing import stem
@@ -34,7 +34,7 @@ from tests.store_samples import (
 # --- in step ------------------------------------------------------------------------------------------------------
 
 
-def test_index_follows_revisions_standings_and_erasure(store: DiskStore, home: Path) -> None:
+def test_index_follows_revisions_statuses_and_erasure(store: DiskStore, home: Path) -> None:
     one = memory("violet 日本語", title="umbrella", tags=("weather", 'a "quoted" tag'))
     put(store, one)
     found = [match(store, term) for term in ("violet", "umbrella", "weather", "quoted")]
@@ -42,9 +42,9 @@ def test_index_follows_revisions_standings_and_erasure(store: DiskStore, home: P
     two = replace(one, content="crimson", title=None, tags=(), revision=2)
     put(store, two)
     assert [len(match(store, term).found) for term in ("violet", "umbrella", "weather", "crimson")] == [0, 0, 0, 1]
-    put(store, two, standing=Standing.FORGOTTEN)
+    put(store, two, status=MemoryStatus.FORGOTTEN)
     assert match(store, "crimson").found == ()
-    put(store, two, standing=Standing.ARCHIVED)
+    put(store, two, status=MemoryStatus.ARCHIVED)
     assert match(store, "crimson").found == ()
     assert contents(match(store, "crimson", include_archived=True)) == ["crimson"]
     store.write(lambda tx: tx.erase(one.id)).result()
@@ -57,12 +57,12 @@ def test_index_is_in_step_when_one_batch_stores_changes_and_erases(store: DiskSt
     old, kept, gone = memory("old 日本語"), memory("kept"), memory("gone 日本語")
 
     def change(tx: Transaction) -> None:
-        tx.save(kept, Standing.LIVE)
-        tx.save(gone, Standing.LIVE)
-        tx.save(replace(kept, content="kept twice", revision=2), Standing.LIVE)
+        tx.save(kept, MemoryStatus.LIVE)
+        tx.save(gone, MemoryStatus.LIVE)
+        tx.save(replace(kept, content="kept twice", revision=2), MemoryStatus.LIVE)
         tx.erase(gone.id)
-        tx.save(replace(old, content="renewed", revision=2), Standing.LIVE)
-        tx.save(replace(old, content="renewed 中文", revision=3), Standing.LIVE)
+        tx.save(replace(old, content="renewed", revision=2), MemoryStatus.LIVE)
+        tx.save(replace(old, content="renewed 中文", revision=3), MemoryStatus.LIVE)
 
     def failing(tx: Transaction) -> None:
         change(tx)
@@ -98,7 +98,7 @@ def test_index_says_what_the_rows_say_after_any_changes(
             if step == "erase":
                 tx.erase(one.id)
             else:
-                tx.save(one, Standing.FORGOTTEN if step == "forget" else Standing.LIVE)
+                tx.save(one, MemoryStatus.FORGOTTEN if step == "forget" else MemoryStatus.LIVE)
             if step == "fail":
                 raise LookupError
 
@@ -139,16 +139,16 @@ def test_no_project_finds_counts_or_is_repaired_towards_words_of_another(
 @given(
     st.text(ascii_lowercase, min_size=1, max_size=8),
     st.sampled_from(["", "s", "es", "ed", "ing"]),
-    st.sampled_from(list(Standing)),
+    st.sampled_from(list(MemoryStatus)),
 )
 def test_no_word_finds_the_scope_token_that_it_looks_like(
-    shared: DiskStore, agent: str, ending: str, standing: Standing
+    shared: DiskStore, agent: str, ending: str, status: MemoryStatus
 ) -> None:
     """The stemmer takes words with another ending for the same, in tokens too; accents it drops."""
     project = uuid4().hex
-    put(shared, memory("東京", project=project, agent=agent, tags=(agent,)), standing=standing)
-    row = shared.reader.page(ask(project=project), tuple(Standing), 1, None)[0]
-    for token in [rows.standing_token(standing), *rows.columns(row.memory, standing, 0.0)[-1].split()]:
+    put(shared, memory("東京", project=project, agent=agent, tags=(agent,)), status=status)
+    row = shared.reader.page(ask(project=project), tuple(MemoryStatus), 1, None)[0]
+    for token in [rows.status_token(status), *rows.columns(row.memory, status, 0.0)[-1].split()]:
         for word in (token, stem(token), token + ending, stem(token) + ending, "é" + token, token.upper()):
             assert match(shared, word, project=project, include_archived=True).found == ()
 

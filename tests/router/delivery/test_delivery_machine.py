@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.models import REMOTE_ABOVE, Standing
+from kingly_memory.models import REMOTE_ABOVE, MemoryStatus
 from kingly_memory.ports import RemoteInfo
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
@@ -194,7 +194,7 @@ class Deliveries(RuleBasedStateMachine):
         row = None if memory_id is None else self.disk.reader.row(memory_id)
         assert row is not None
         assert row.memory.content == expected.content
-        assert row.standing is (Standing.FORGOTTEN if expected.forgotten else Standing.LIVE)
+        assert row.status is (MemoryStatus.FORGOTTEN if expected.forgotten else MemoryStatus.LIVE)
         there = [memory.content for memory in self.remote.memories.values() if memory.id == memory_id]
         if expected.forgotten:
             assert there == []

@@ -17,7 +17,7 @@ from hypothesis import settings
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import usual_lifetimes
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, MemoryStatus
 from kingly_memory.ports import Delivery, DocumentRows, Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
@@ -47,7 +47,7 @@ class Shelf:
 
     documents: DocumentRows
 
-    def __init__(self, rows: dict[str, tuple[str, Standing]], facets: dict[str, str]) -> None:
+    def __init__(self, rows: dict[str, tuple[str, MemoryStatus]], facets: dict[str, str]) -> None:
         self.rows = dict(rows)
         self.beside = dict(facets)
 
@@ -67,15 +67,15 @@ class Shelf:
     def note_seen(self, memory: Memory) -> None:
         raise NotImplementedError
 
-    def save(self, memory: Memory, standing: Standing) -> None:
+    def save(self, memory: Memory, status: MemoryStatus) -> None:
         timeless = replace(memory, updated_at=memory.created_at)  # else every state is another one
-        self.rows[memory.id] = (json.dumps(timeless.to_json()), standing)
+        self.rows[memory.id] = (json.dumps(timeless.to_json()), status)
 
-    def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
+    def set_status(self, memory_ids: Sequence[str], status: MemoryStatus) -> None:
         for memory_id in memory_ids:
-            self.rows[memory_id] = (self.rows[memory_id][0], standing)
+            self.rows[memory_id] = (self.rows[memory_id][0], status)
 
-    def move(self, memory: Memory, standing: Standing) -> None:
+    def move(self, memory: Memory, status: MemoryStatus) -> None:
         raise NotImplementedError
 
     def move_facets(self, owner: str, to: str) -> None:
@@ -173,7 +173,7 @@ class There:
 class State:
     """One memory here, one remote there, and what a living process is sending, if anything."""
 
-    rows: frozenset[tuple[str, tuple[str, Standing]]]
+    rows: frozenset[tuple[str, tuple[str, MemoryStatus]]]
     facets: frozenset[tuple[str, str]]
     there: There = There()
     item: tuple[str, Leased] | None = None
@@ -310,7 +310,7 @@ def delivered(state: State) -> State:
 
 def is_right(state: State) -> bool:
     row, there = state.row, state.there.content
-    if row.standing is Standing.FORGOTTEN:
+    if row.status is MemoryStatus.FORGOTTEN:
         return there is None
     if row.memory.significance > REMOTE_ABOVE:
         return there == row.memory.content

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
-from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Query, Source, Standing
+from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryStatus, MemoryType, Query, Source
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import (
     Changes,
@@ -419,7 +419,7 @@ def test_whatever_happens_to_a_home_nothing_goes_astray_and_nothing_is_left_out(
     with TemporaryDirectory() as folder:
         remotes = asyncio.run(lived(Path(folder), lives))
         store = PromptStore(Path(folder))
-        kept = [row.memory for row in store.reader.page(Query("", "app"), [Standing.LIVE], 100, None)]
+        kept = [row.memory for row in store.reader.page(Query("", "app"), [MemoryStatus.LIVE], 100, None)]
         store.close()
     due = {(one.key, one.content) for one in kept if one.significance > 0.3}
     assert [remote.astray for remote in remotes] == [[], []]

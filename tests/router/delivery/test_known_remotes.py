@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.models import DeliveryState, JsonObject, MemoryType, Query, Standing
+from kingly_memory.models import DeliveryState, JsonObject, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Transaction
 from kingly_memory.router.delivery import known_remotes
 from kingly_memory.router.delivery.moves import outbox_of_links
@@ -291,13 +291,13 @@ async def lived(folder: Path, lives: list[tuple[str, bool, float]], victim: str)
             await memory.sync()
     store = PromptStore(folder)
     before = {label: rows_of(store, label) for label in LABELS}
-    memories = store.reader.page(Query("", "app"), [Standing.LIVE], 100, None)
+    memories = store.reader.page(Query("", "app"), [MemoryStatus.LIVE], 100, None)
     async with federated(store, {}, clock) as memory:
         if before[victim]:
             await memory.forget_remote(f"fake://{victim}")
         after = {label: rows_of(store, label) for label in LABELS}
         assert after == {**before, victim: []}
-        assert store.reader.page(Query("", "app"), [Standing.LIVE], 100, None) == memories
+        assert store.reader.page(Query("", "app"), [MemoryStatus.LIVE], 100, None) == memories
 
 
 @given(st.lists(texts, max_size=5), st.sampled_from(LABELS))

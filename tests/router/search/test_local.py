@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.models import Hit, Memory, MemoryType, Query, Standing
+from kingly_memory.models import Hit, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Matches, Transaction
 from kingly_memory.router.search import local
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
@@ -54,7 +54,7 @@ def live(store: DiskStore, ends_s: float, *memories: Memory, sliding_s: float | 
 
     def change(transaction: Transaction) -> None:
         for one in memories:
-            transaction.save(one, Standing.LIVE)
+            transaction.save(one, MemoryStatus.LIVE)
             transaction.set_facet("lifetime", one.id, Lifetime(ends_s, sliding_s).to_json())
 
     store.write(change).result()
@@ -319,9 +319,9 @@ def test_use_that_is_not_written_down_yet_keeps_a_sliding_lifetime_going(store: 
     assert [hit.memory.content for hit in found] == ["violet sliding"]
 
 
-def test_archived_forgotten_and_cached_memories_answer_as_their_standing_says(store: DiskStore) -> None:
-    for standing in Standing:
-        put(store, memory(f"violet {standing}"), standing=standing)
+def test_archived_forgotten_and_cached_memories_answer_as_their_status_says(store: DiskStore) -> None:
+    for status in MemoryStatus:
+        put(store, memory(f"violet {status}"), status=status)
     assert sorted(answers(store, "violet")) == ["violet cached", "violet live"]
     assert sorted(answers(store, "violet", include_archived=True)) == [
         "violet archived",
@@ -332,7 +332,7 @@ def test_archived_forgotten_and_cached_memories_answer_as_their_standing_says(st
 
 def test_archived_memory_has_no_lifetime_to_outlive(store: DiskStore) -> None:
     one = memory("violet")
-    put(store, one, standing=Standing.ARCHIVED)
+    put(store, one, status=MemoryStatus.ARCHIVED)
     set_facet(store, "lifetime", one.id, Lifetime(NOON_S - 1).to_json())
     assert answers(store, "violet", include_archived=True) == ["violet"]
 

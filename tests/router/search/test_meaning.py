@@ -27,7 +27,7 @@ from kingly_memory.adapters.local.reader import VectorRows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.models import Memory, Query, Results, Standing
+from kingly_memory.models import Memory, MemoryStatus, Query, Results
 from kingly_memory.ports import Embedder, Row
 from kingly_memory.retrieval.fusion import LEAST_OF_WORDS, blended
 from kingly_memory.retrieval.vectors import levels
@@ -551,7 +551,7 @@ async def test_in_a_store_that_was_put_together_anew_all_vectors_are_made_and_re
 def test_a_newer_vector_that_was_read_meanwhile_is_not_dropped(tmp_path: Path) -> None:
     store = DiskStore(tmp_path, durability="process")
     vectors = VectorSearch("app", SubjectEmbedder, store.reader.vectors)
-    [row] = [Row(1, replace(memory("The kitten sleeps", "app"), revision=2), Standing.LIVE)]
+    [row] = [Row(1, replace(memory("The kitten sleeps", "app"), revision=2), MemoryStatus.LIVE)]
     vectors.add([row])
     vectors.drop({row.memory.id: 1, "unknown": 1})
     assert len(vectors) == 1

@@ -18,7 +18,7 @@ from kingly_memory.adapters.local import matching, rows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.models import Memory, MemoryType, Standing
+from kingly_memory.models import Memory, MemoryStatus, MemoryType
 from kingly_memory.ports import Corpus
 from kingly_memory.retrieval.lexical import rarity
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
@@ -81,10 +81,10 @@ def test_only_what_was_said_in_the_same_context_lends(store: DiskStore, apart: d
     assert found(store, "quartz") == ["quartz", "later"]
 
 
-@pytest.mark.parametrize("standing", [Standing.FORGOTTEN, Standing.ARCHIVED])
-def test_what_is_hidden_neither_borrows_nor_stands_between(store: DiskStore, standing: Standing) -> None:
+@pytest.mark.parametrize("status", [MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED])
+def test_what_is_hidden_neither_borrows_nor_stands_between(store: DiskStore, status: MemoryStatus) -> None:
     put(store, said("quartz"))
-    put(store, said("hidden"), standing=standing)
+    put(store, said("hidden"), status=status)
     put(store, said("next"))
     hits = search(store, "quartz").hits
     assert [hit.memory.content for hit in hits] == ["quartz", "next"]
@@ -93,7 +93,7 @@ def test_what_is_hidden_neither_borrows_nor_stands_between(store: DiskStore, sta
 
 def test_archived_neighbour_is_found_when_the_archive_is_asked(store: DiskStore) -> None:
     put(store, said("quartz"))
-    put(store, said("kept away"), standing=Standing.ARCHIVED)
+    put(store, said("kept away"), status=MemoryStatus.ARCHIVED)
     assert found(store, "quartz", include_archived=True) == ["quartz", "kept away"]
 
 
@@ -150,7 +150,7 @@ def test_neighbours_are_those_of_the_own_talk_however_talks_are_mixed_and_read(
 ) -> None:
     project = memory().id
     put(shared, *(said("x", talk, project=project) for talk in talks))
-    rows = shared.reader.page(ask(project=project), (Standing.LIVE,), len(talks), None, oldest_first=True)
+    rows = shared.reader.page(ask(project=project), (MemoryStatus.LIVE,), len(talks), None, oldest_first=True)
     said_in = {row.position: str(row.memory.scope.context_id) for row in rows}
     found = shared.reader.beside(ask(project=project), said_in, reach, soon())
     for position, talk in said_in.items():
@@ -162,7 +162,7 @@ def test_neighbours_are_those_of_the_own_talk_however_talks_are_mixed_and_read(
 
 def test_who_stands_beside_is_asked_within_the_deadline(store: DiskStore) -> None:
     put(store, *(said(f"quartz {number} {'x ' * 200}") for number in range(300)))
-    positions = [row.position for row in store.reader.page(ask(), (Standing.LIVE,), 300, None)]
+    positions = [row.position for row in store.reader.page(ask(), (MemoryStatus.LIVE,), 300, None)]
     past = time.monotonic() - 1
     assert len(store.reader.beside(ask(), dict.fromkeys(positions, "talk"), 2, soon())) == 300
     assert len(store.reader.beside(ask(), dict.fromkeys(positions, "talk"), 2, past)) < 300
@@ -188,7 +188,7 @@ def test_no_result_crosses_scopes_or_shows_what_is_hidden(
     alpha, beta = memory().id, memory().id
     mine = [said(text, context, project=alpha, title="Ada, 3 May" if named else None) for text, context, named in own]
     put(shared, *mine[::2], *(said(text, context, project=beta, tags=("Ada",)) for text, context, _ in foreign))
-    put(shared, *(said(text, context, project=alpha) for text, context, _ in hidden), standing=Standing.FORGOTTEN)
+    put(shared, *(said(text, context, project=alpha) for text, context, _ in hidden), status=MemoryStatus.FORGOTTEN)
     put(shared, *mine[1::2])
     known = {word for one in mine for word in f"{one.content} {one.title or ''}".casefold().replace(",", "").split()}
     for text, context, _ in (*own, *foreign, *hidden):

@@ -42,7 +42,7 @@ CLAIMS: JsonObject = {
     "scope": {"agent": "claude-code", "context_id": None},
     "weight": 100,
     "pinned": True,
-    "standing": "live",
+    "status": "live",
 }
 """A hit that says of itself whatever could get it into a prompt."""
 
