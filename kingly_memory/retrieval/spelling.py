@@ -67,7 +67,8 @@ def likely(word: str, vocabulary: Sequence[str]) -> list[Meant]:
         errors = float(DamerauLevenshtein.distance(word, candidate, score_cutoff=most))
         is_exchange = len(word) == len(candidate) and sorted(word) != sorted(candidate)
         if errors > most and len(word) > SHORTEST:
-            errors = 0.5 + min(DamerauLevenshtein.distance(word, form, score_cutoff=most) for form in _forms(candidate))
+            distances = (DamerauLevenshtein.distance(word, form, score_cutoff=most) for form in _forms(candidate))
+            errors = 0.5 + min(distances, default=most + 1)  # a word of three letters has no other forms
         elif len(word) == SHORTEST and is_exchange:
             continue  # in four letters a wrong one makes another word
         if errors < most + 1 and _digits(word) == _digits(candidate):

@@ -142,7 +142,7 @@ def test_each_call_of_an_adapter_is_measured_beside_the_routers_own(
         note(name, f"| {name} | {figures} | {reasons.get(name, '')} |")
     calls = set(re.findall(rf"^\| ({adapter}: `[^|]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert measured == calls
-    assert reasons.keys() <= measured
+    assert {name for name in reasons if name.startswith(f"{adapter}:")} <= measured
 
 
 def own_tests(told: dict[str, Any], python: Path, place: Path, folder: Path) -> dict[str, str]:

@@ -21,6 +21,7 @@ def test_of_words_that_take_as_few_errors_the_most_alike_is_meant() -> None:
 
 def test_short_and_strange_words_are_left_alone() -> None:
     assert best_match("abc", ["abd"]) is None
+    assert best_match("abcde", ["abc"]) is None  # half of its letters, and a word of three has no other forms
     assert best_match("xylophone", ["deploy"]) is None
 
 
