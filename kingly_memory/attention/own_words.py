@@ -30,8 +30,8 @@ _SENTENCE_END = re.compile(r"[.!?]\s|[。！？]")
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 _HEADER = re.compile(
-    r"^(?:[ \t]*(?:from|to|subject|sent|cc|date|von|an|betreff|gesendet|datum|de|para|asunto|enviado|fecha|发件人"
-    r"|收件人"
+    r"^(?:[ \t]*(?:from|to|subject|sent|cc|date|von|an|betreff"
+    r"|gesendet|datum|de|para|asunto|enviado|fecha|发件人|收件人"
     r"|主题|日期)[ \t]?[:：][ \t]*\S"
     r"|[-\t _]*(?:\w+ )?(?:original|forwarded|ursprüngliche|weitergeleitete|mensaje|原始|转发)[ \w]*"
     r"(?:message|nachricht|reenviado|original|邮件)"
@@ -40,34 +40,34 @@ _HEADER = re.compile(
 )
 """How a mail begins, or the answer to one."""
 _SOURCE = (
-    r"\b(?:wrote|writes|says?|said|sent|posted|got|read|page|site|website|mail|e-?mail|letter|article|ad|log|output"
-    r"|readme"
-    r"|error|ticket|comment|review|message|text|file|document|docs|schreib\w*|schrieb|sagt\w*|steht|stand|webseite"
-    r"|seite"
+    r"\b(?:wrote|writes|says?|said|sent|posted|got|read|page|site"
+    r"|website|mail|e-?mail|letter|article|ad|log|output|readme"
+    r"|error|ticket|comment|review|message|text|file|document"
+    r"|docs|schreib\w*|schrieb|sagt\w*|steht|stand|webseite|seite"
     r"|brief|nachricht|artikel|anzeige|fehler|escri\w+|dice|dijo|manda\w*|web|página|correo|carta|mensaje|artículo"
     r"|anuncio)\b|写|说|发的|通知|邮件|网站|网页|消息|文章"
 )
 _ANNOUNCED = re.compile(
-    rf"^(?!.*(?:\b(?:i (?:said|wrote|meant)|remember|rules?|note|conventions?|preferences?|decisions?|decided|regeln"
-    rf"|reglas|merk\w*)\b|规则|记))"
+    rf"^(?!.*(?:\b(?:i (?:said|wrote|meant)|remember|rules?|note|conventions?"
+    rf"|preferences?|decisions?|decided|regeln|reglas|merk\w*)\b|规则|记))"
     rf"(?:.*(?:{_SOURCE}|\b(?:this|these|that|below|following|hier|das|esto|este)\b).{{0,40}}[:：?？]?[ \t]*\n(?=\s*\S)"
     rf"|.*[:：][ \t]*\n(?=\s*[^\s*•\d-])"
     rf"|[^:：\n]*(?:{_SOURCE})[^:：\n]{{0,30}}[:：](?=[ \t]*\S))",
     re.IGNORECASE | re.MULTILINE,
 )
 _WORKED_ON = re.compile(
-    r"\b(?:summari[sz]e|sum (?:this |that |it )?up|summary of|tl;?dr|translate|proof-?read|rephrase|reword|rewrite"
-    r"|paraphrase"
-    r"|polish|grammar|spelling|(?:reply|answer|respond)(?: to)? (?:him|her|them|this|that|it)|(?:i|we) (?:answer"
-    r"|reply|say)"
+    r"\b(?:summari[sz]e|sum (?:this |that |it )?up|summary of|tl;?dr"
+    r"|translate|proof-?read|rephrase|reword|rewrite|paraphrase"
+    r"|polish|grammar|spelling|(?:reply|answer|respond)(?: to)? (?:him|her|them|this|that|it)"
+    r"|(?:i|we) (?:answer|reply|say)"
     r"|explain (?:this|that|it)|what (?:does|do|is|was|are)(?: all)? (?:this|that|it|they|these|he|she)\b"
-    r"|is (?:it|this|that) (?:\w+ )?(?:ok|okay|right|true|legit|correct|fine)|any ideas?\b|what is going on"
-    r"|what happened"
+    r"|is (?:it|this|that) (?:\w+ )?(?:ok|okay|right|true|legit|correct|fine)"
+    r"|any ideas?\b|what is going on|what happened"
     r"|make (?:this|it) |ask (?:him|her|them)|sound(?:s)? (?:ok|right|more)|my cv"
-    r"|fasse? .{0,20}zusammen|zusammenfass\w*|übersetz\w*|formulier\w*|korrigier\w*|korrektur|umschreib\w*"
-    r"|erklär\w* (?:das"
-    r"|mir|dies)|antworte\w*|(?:sag|schreib)e? ich|soll ich (?:sagen|schreiben)|ist (?:der|das|die) \w* ?(?:ok|okay"
-    r"|gut|richtig"
+    r"|fasse? .{0,20}zusammen|zusammenfass\w*|übersetz\w*|formulier\w*"
+    r"|korrigier\w*|korrektur|umschreib\w*|erklär\w* (?:das"
+    r"|mir|dies)|antworte\w*|(?:sag|schreib)e? ich|soll ich (?:sagen"
+    r"|schreiben)|ist (?:der|das|die) \w* ?(?:ok|okay|gut|richtig"
     r"|seriös|so)|darf (?:der|die|er|sie) das|was (?:bedeutet|heißt|ist|soll) (?:das|dies)|warum kommt das"
     r"|resum[ei]\w*|traduc\w*|corri[gj]\w*|reformul\w*|ponlo|redact\w*|contest[oa]\w*|respond[oae]\w*|(?:les|le) digo"
     r"|qué (?:significa|quiere decir|es esto)|explica(?:lo| esto)|está bien|es fiable|nos? sirven?)"
@@ -77,8 +77,8 @@ _WORKED_ON = re.compile(
 )
 """A text is to be worked on or answered, and stands in the other lines, or behind a colon."""
 _PRETENDED = re.compile(
-    r"^\W*(?:please )?(?:imagine|suppose|assume|pretend|let's say|you are|act as|write (?:me )?an? |stell dir vor"
-    r"|angenommen"
+    r"^\W*(?:please )?(?:imagine|suppose|assume|pretend|let's say"
+    r"|you are|act as|write (?:me )?an? |stell dir vor|angenommen"
     r"|schreib (?:mir )?eine? "
     r"|imagina|supón|supongamos|escribe (?:una? |me )|假设|想象|假如|写一?[个首篇])",
     re.IGNORECASE,
@@ -86,16 +86,16 @@ _PRETENDED = re.compile(
 """What follows is made up."""
 _GREETING = re.compile(
     r"^[ \t]*(?:dear|hi|hey|hello|good (?:morning|day)|sehr geehrte\w*|liebe[rs]?|hallo|guten (?:tag|morgen)|moin"
-    r"|estimad[oa]s?|querid[oa]s?|hola|buenos días|各位|尊敬的|亲爱的|您好|你好|[\w\u4e00-\u9fff]{1,6}(?:经理|老师"
-    r"|先生|女士|总))"
+    r"|estimad[oa]s?|querid[oa]s?|hola|buenos días|各位|尊敬的"
+    r"|亲爱的|您好|你好|[\w\u4e00-\u9fff]{1,6}(?:经理|老师|先生|女士|总))"
     r"(?:[ \t][^\n.?]{0,40})?(?:[,,:!!:][ \t]*|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _FAREWELL = re.compile(
     r"^[ \t]*(?:(?:kind|best|warm)? ?(?:regards|wishes)|best|cheers|love|xx+|(?:yours|sincerely)[ \w]*"
     r"|mit (?:freundlichen|besten)"
-    r" grüßen|(?:viele|liebe|beste|herzliche) grüße|gruß|lg|vg|mfg|eure? \w+|(?:un )?(?:cordial )?(?:saludos?|abrazo)"
-    r"|atentamente"
+    r" grüßen|(?:viele|liebe|beste|herzliche) grüße|gruß|lg|vg|mfg"
+    r"|eure? \w+|(?:un )?(?:cordial )?(?:saludos?|abrazo)|atentamente"
     r"|此致|敬礼|祝好|\w{0,12}(?:管理处|办公室|部门?|敬上))(?:[ \t,.!，].{0,40})?$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -117,8 +117,8 @@ _OBEYED = re.compile(
 )
 """What only a text from elsewhere says to an assistant."""
 _NOT_WRITTEN = re.compile(
-    r"^[ \t]*(?:\[?\d{1,2}:\d\d|\d{4}-\d\d-\d\d[ T]|HTTP/|Traceback|FAILED |(?:error|warning|info|debug)\b[\[: ]|\$ "
-    r"|</?[a-z!]|//"
+    r"^[ \t]*(?:\[?\d{1,2}:\d\d|\d{4}-\d\d-\d\d[ T]|HTTP/|Traceback"
+    r"|FAILED |(?:error|warning|info|debug)\b[\[: ]|\$ |</?[a-z!]|//"
     r"|/\*|\"\"\"|#|--(?:[ \t]|$)|[+-]{1,3}[#\w]|\d+,)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -140,8 +140,8 @@ def own(text: str) -> str:
     foreign = [found.start() for found in (_HEADER.search(text), _OBEYED.search(text)) if found]
     foreign += _letters(text)
     if announced:
-        said = text[: announced.end()].rstrip()
-        foreign.append(max([announced.start(), *(end.end() for end in _SENTENCE_END.finditer(said[:-1]))]))
+        before = text[: announced.end()].rstrip()
+        foreign.append(max([announced.start(), *(end.end() for end in _SENTENCE_END.finditer(before[:-1]))]))
     text = text[: min(foreign, default=len(text))]
     if len(text) > PASTED_PARAGRAPHS:
         text = _edges(text)

@@ -172,26 +172,21 @@ def unsorted(messages: Iterable[Message]) -> list[str]:
     return list(found)
 
 
-def sort_of(sentence: str, speaker: Speaker) -> Sort | None:
-    """What sort of statement this is; None when it is not worth keeping."""
-    return judged(sentence, speaker)[1]
-
-
 def judged(sentence: str, speaker: Speaker) -> tuple[str, Sort | None]:
     """So much of a sentence as states something, "" for a question, doubt or order, and what sort of statement that is,
     None when it is not worth keeping."""
     if len(sentence) > LONGEST:
         return "", None
-    said = sentence.translate(_PLAIN)
+    plain = sentence.translate(_PLAIN)
     if speaker == "assistant":
-        if _ASKS.match(said) or len(telling(said)) <= FEWEST_WORDS or _PLANS.match(said):
+        if _ASKS.match(plain) or len(telling(plain)) <= FEWEST_WORDS or _PLANS.match(plain):
             return "", None
-        return sentence, next((sort for sort, pattern in _CONCLUDES if pattern.search(said)), None)
-    clauses = [] if _UNCERTAIN.search(said) or _is_secret(said) else _stating(_TAGGED.sub("", said))
+        return sentence, next((sort for sort, pattern in _CONCLUDES if pattern.search(plain)), None)
+    clauses = [] if _UNCERTAIN.search(plain) or _is_secret(plain) else _stating(_TAGGED.sub("", plain))
     about = ", ".join(clauses)
     if len(telling(about)) < FEWEST_WORDS:
         return "", None
-    stated = sentence[: said.rindex(clauses[-1]) + len(clauses[-1])].strip()
+    stated = sentence[: plain.rindex(clauses[-1]) + len(clauses[-1])].strip()
     cues = [cue for cue in _CUES if cue.pattern.search(about)]
     sort = next(
         (cue.sort for cue in cues if cue.sort and (cue.sort is not Sort.DEADLINE or _DATED.search(about))), None
@@ -204,17 +199,17 @@ def judged(sentence: str, speaker: Speaker) -> tuple[str, Sort | None]:
     return stated, (sort or Sort.FACT) if points > 0 else None
 
 
-def _is_secret(said: str) -> bool:
+def _is_secret(plain: str) -> bool:
     """Whether a sentence holds a secret, or seems to. What is left of it without the secret says little."""
-    if _REDACTED.search(said) or _SECRETIVE.search(said):
+    if _REDACTED.search(plain) or _SECRETIVE.search(plain):
         return True
-    return _GUARDING.search(said) is not None and _VALUE.search(said) is not None
+    return _GUARDING.search(plain) is not None and _VALUE.search(plain) is not None
 
 
-def _stating(said: str) -> list[str]:
+def _stating(plain: str) -> list[str]:
     """The clauses of a sentence that neither ask nor order something for now."""
-    clauses = [one for one in _CLAUSE_END.split(said) if one.strip()]
-    if said.rstrip(" \"')").endswith("?"):  # up to where the question begins
+    clauses = [one for one in _CLAUSE_END.split(plain) if one.strip()]
+    if plain.rstrip(" \"')").endswith("?"):  # up to where the question begins
         begins = next((at for at, one in enumerate(clauses) if _ASKS.search(one)), 0)
         clauses = clauses[:begins]
     return [one for one in clauses if not _ASKS.search(one) and (not _ORDERS.match(one) or _LASTING.search(one))]
@@ -271,19 +266,19 @@ _CLAUSE_END = re.compile(
 _TAGGED = re.compile(r", ?(?:ok(?:ay)?|right|yeah|oder|ne|gell|no|vale|对吧|好吗)\?\W*$", re.IGNORECASE)
 """A question only by its end, as in `we meet on Monday, right?`."""
 _OPENING = (
-    r"\W*(?:(?:no|nope|nein|nee|ok(?:ay)?|alright|so|and|but|also|well|yes|yeah|please|pls|plz|hey|hi|hm+|then|now"
-    r"|anyway"
+    r"\W*(?:(?:no|nope|nein|nee|ok(?:ay)?|alright|so|and|but|also"
+    r"|well|yes|yeah|please|pls|plz|hey|hi|hm+|then|now|anyway"
     r"|actually|just|oh|wait|btw|fyi|dann|und|aber|ja|bitte|naja|y|pero|bueno|entonces|vale|por favor|pues|mira"
     r"|那么?|好的?|请你?|麻烦你?|对了|可以了)(?!\w|')[\s,.!:]*)*"
 )
 
 
 _ASKS = re.compile(
-    rf"^{_OPENING}(?:(?:can|could|would|will|shall|should|do|does|did|is|are|was|were|have|has|had|may|might"
-    rf"|am)(?:n't)?"
+    rf"^{_OPENING}(?:(?:can|could|would|will|shall|should|do|does"
+    rf"|did|is|are|was|were|have|has|had|may|might|am)(?:n't)?"
     r" (?:you|we|i|it|they|he|she|the|this|that|these|there|my|our|your|an?|one|people|anyone|someone)\b"
-    r"|(?:what|who|whom|whose|when|where|why|which|how)(?:'s|'re| \w+)?? (?:is|are|was|were|do|does|did|can|could"
-    r"|should|would"
+    r"|(?:what|who|whom|whose|when|where|why|which|how)(?:'s|'re"
+    r"| \w+)?? (?:is|are|was|were|do|does|did|can|could|should|would"
     r"|will|have|has|to|about|if|come|not|many|much|long|often|else)\b|(?:how|why|what|where|who)(?!\w)[^.]{0,30}$"
     r"|(?:wie|was|wer|wo|wann|warum|wieso|weshalb|woher|wohin|womit|welche[rsnm]?|kannst|könntest|können|könnten|kann"
     r"|soll|sollen|darf|muss|gibt es|hast|bist|willst) \w+"
@@ -292,16 +287,16 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _ORDERS = re.compile(
-    rf"{_OPENING}(?:(?:let me|go|do|tell|list|show|give|find|check|write|draft|create|make|rename|fix|re-?run|run|add"
-    rf"|change"
+    rf"{_OPENING}(?:(?:let me|go|do|tell|list|show|give|find|check"
+    rf"|write|draft|create|make|rename|fix|re-?run|run|add|change"
     r"|update|remove|delete|move|look|help|try|use|put|set|open|read|install|convert|replace|describe|compare|translate"
     r"|continue|push|deploy|merge|sort|bump|suggest|calculate|consider|given|search|hold|revert|undo|refactor|implement|design|solve"
     r"|generate|analy[sz]e|pick|send|summari[sz]e|explain"
-    r"|schreibe?|mache?|zeige?|gib|füge?|ändere?|lösche?|erstelle?|prüfe?|suche?|korrigiere?|benenne|hilf|sage?|nimm"
-    r"|lasse?"
+    r"|schreibe?|mache?|zeige?|gib|füge?|ändere?|lösche?|erstelle?"
+    r"|prüfe?|suche?|korrigiere?|benenne|hilf|sage?|nimm|lasse?"
     r"|teste?|führe?|entferne?|ersetze?|verschiebe?|schau|baue?|leg|trag|rechne|plane?|guck|lies"
-    r"|haz(?:lo|me)?|escr[ií]be\w*|muéstra\w*|dame|añade|agrega|cambia|borra|crea|busca|ayúdame|pon|renombra|revisa"
-    r"|arregla"
+    r"|haz(?:lo|me)?|escr[ií]be\w*|muéstra\w*|dame|añade|agrega"
+    r"|cambia|borra|crea|busca|ayúdame|pon|renombra|revisa|arregla"
     r"|usa|dime|ejecuta|quita|mueve|prueba|paga|genera|calcula|déjame)\b(?!')"
     r"|先?帮我?|给我|把|写(?!错|代码|的)|翻译|修改|改(?!用|成|到|名|为)|运行|看|告诉|检查|创建|添加|删除|用这|换一?个"
     r"|再|接下来|等)",
@@ -382,10 +377,10 @@ _CUES = (
     _Cue(
         2,
         re.compile(
-            r"^\W*(?:no(?! (?:problem|worries|thanks|need|idea|wonder|more))|nope|wrong|actually|correction|nein|nee"
-            r"|falsch"
-            r"|eigentlich|korrektur|en realidad|corrección|perdón|不对|不是|错了|其实|更正|写错)(?=[,:.!\s]"
-            r"|\W*[\u4e00-\u9fff])"
+            r"^\W*(?:no(?! (?:problem|worries|thanks|need|idea|wonder|more))"
+            r"|nope|wrong|actually|correction|nein|nee|falsch"
+            r"|eigentlich|korrektur|en realidad|corrección|perdón"
+            r"|不对|不是|错了|其实|更正|写错)(?=[,:.!\s]|\W*[\u4e00-\u9fff])"
             r"|\b(?:that|this)(?:'s| is| was) (?:wrong|not (?:right|true|correct))|\bi meant|\byou (?:keep|got|forgot"
             r"|mis\w+|mixed|wrote|put|said)|\bdu hast|\bhas (?:puesto|escrito|dicho)|你[写说记]成?"
             r"|\b(?:stop|quit) \w+ing|\bscratch|\bmy bad|\bspelled|stimmt (?:so |ganz )?nicht|ich meinte|verschrieben"
@@ -562,19 +557,19 @@ _CUES = (
     _Cue(
         -2,
         re.compile(
-            r"\b(?:i|we|he|she|they|it|you)(?: just| already| also|'ve| have)? (?!decided|agreed|settled|moved"
-            r"|switched|used to)"
-            r"(?:\w+ed|was|were|went|got|had|did|saw|made|came|took|gave|found|said|told|wrote|put|ran|bought|lost"
-            r"|forgot|read)\b"
+            r"\b(?:i|we|he|she|they|it|you)(?: just| already| also|'ve"
+            r"| have)? (?!decided|agreed|settled|moved|switched|used to)"
+            r"(?:\w+ed|was|were|went|got|had|did|saw|made|came|took|gave"
+            r"|found|said|told|wrote|put|ran|bought|lost|forgot|read)\b"
             r"|\b(?:was|were|went|happened|died|tested|tried)\b"
             r"|\b(?:war|waren|hatte\w*|kam\w*|ging\w*|wollte\w*|sagte\w*|gab|fand)\b"
-            r"|\b(?:habe?n?|hat|sind|bin|hab's)\b.{0,40}\b(?!entschieden|beschlossen|geeinigt|vereinbart|gewechselt"
-            r"|gezogen)"
-            r"(?:(?:aus|an|ein|ab|um|auf|nach|hoch|zurück)?ge\w{3,}(?:t|en)|\w+iert|probiert|versucht|bekommen"
-            r"|verloren|gefunden)\b"
+            r"|\b(?:habe?n?|hat|sind|bin|hab's)\b.{0,40}\b(?!entschieden"
+            r"|beschlossen|geeinigt|vereinbart|gewechselt|gezogen)"
+            r"(?:(?:aus|an|ein|ab|um|auf|nach|hoch|zurück)?ge\w{3,}(?:t|en)"
+            r"|\w+iert|probiert|versucht|bekommen|verloren|gefunden)\b"
             r"|\b(?:he|has|ha|han|hemos) (?!decidido|acordado|quedado|elegido|mudado|cambiado)\w+(?:ado|ido|cho|to)\b"
-            r"|\b(?!decidió|acordó|cambió|pasó)\w{2,}(?:ó|aron|ieron|é|aste|iste)\b|\b(?:fui|fue|fuimos|estuv\w+"
-            r"|tuv\w+|hic\w+|dij\w+"
+            r"|\b(?!decidió|acordó|cambió|pasó)\w{2,}(?:ó|aron|ieron|é|aste|iste)\b"
+            r"|\b(?:fui|fue|fuimos|estuv\w+|tuv\w+|hic\w+|dij\w+"
             r"|pus\w+|prob(?:é|amos))\b"
             r"|(?:[试看改跑加弄装推去吃花买说写找做上玩]|重启|上传|测试|部署)(?:了|过)|去年|上周",
             re.IGNORECASE,
@@ -596,8 +591,8 @@ _CUES = (
 )
 
 _GUESSES = (
-    r"(?!.*\b(?:might|maybe|perhaps|probably|possibly|likely|seems?|appears?|could be|may be|i think|i guess|not sure"
-    r"|unless"
+    r"(?!.*\b(?:might|maybe|perhaps|probably|possibly|likely|seems?"
+    r"|appears?|could be|may be|i think|i guess|not sure|unless"
     r"|if)\b)"
 )
 _PLANS = re.compile(
@@ -611,8 +606,8 @@ _CONCLUDES = tuple(
         (
             Sort.OUTCOME,
             r"root cause|turned out|turns out|caused by|came down to|(?:i )?found the (?:cause|bug|problem|reason)"
-            r"|the (?:\w+ ){0,2}(?:bug|problem|issue|failure|error|crash|cause|culprit|fix|solution) (?:was|is|came"
-            r"|lay)"
+            r"|the (?:\w+ ){0,2}(?:bug|problem|issue|failure|error"
+            r"|crash|cause|culprit|fix|solution) (?:was|is|came|lay)"
             r"|(?:fixed|resolved|solved) (?:the|a|an|by|it|this|that)"
             r"|(?:all|the) (?:[\d,]+ )?(?:\w+ )?tests (?:now |all |still )?(?:pass|passed|are passing|fail|failed)"
             r"|now (?:works|passes|builds|runs|returns)|(?:is|are) (?:now )?(?:fixed|resolved|deployed|merged"
@@ -625,10 +620,10 @@ _CONCLUDES = tuple(
         ),
         (
             Sort.FACT,
-            r"(?:the|this) (?:project|repo|repository|codebase|service|server|api|app|application|database|build"
-            r"|pipeline"
-            r"|deployment|package|library|module|config|configuration|test suite) (?:(?:is|are) (?:called|named"
-            r"|located|hosted"
+            r"(?:the|this) (?:project|repo|repository|codebase|service"
+            r"|server|api|app|application|database|build|pipeline"
+            r"|deployment|package|library|module|config|configuration"
+            r"|test suite) (?:(?:is|are) (?:called|named|located|hosted"
             r"|deployed|owned|maintained|written|stored|kept|pinned|based|licensed|at|on|in|behind|under)"
             r"|runs?|lives?|listens?|depends?|uses?|requires?|needs?|belongs?|expires?|stands for|moved|expects?)",
         ),

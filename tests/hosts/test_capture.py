@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kingly_memory import Memory, Origin, SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.fence import fenced
-from kingly_memory.attention.statements import Message, Sort, Speaker, Statement, sentences, sort_of, statements
+from kingly_memory.attention.statements import Message, Sort, Speaker, Statement, judged, sentences, statements
 from kingly_memory.errors import StoreBusy
 from kingly_memory.home.place import Place
 from kingly_memory.hosts import transcript as transcripts
@@ -82,17 +82,17 @@ NOT_KEPT_OF_ASSISTANT = (
 
 @pytest.mark.parametrize(("sentence", "sort"), KEPT_OF_USER.items())
 def test_what_a_user_states_is_kept_as_what_it_is(sentence: str, sort: Sort) -> None:
-    assert sort_of(sentence, "user") is sort
+    assert judged(sentence, "user")[1] is sort
 
 
 @pytest.mark.parametrize(("sentence", "sort"), KEPT_OF_ASSISTANT.items())
 def test_what_an_assistant_concludes_is_kept_as_what_it_is(sentence: str, sort: Sort) -> None:
-    assert sort_of(sentence, "assistant") is sort
+    assert judged(sentence, "assistant")[1] is sort
 
 
 @pytest.mark.parametrize("sentence", NOT_KEPT_OF_USER)
 def test_questions_requests_and_small_talk_of_a_user_are_not_kept(sentence: str) -> None:
-    assert sort_of(sentence, "user") is None
+    assert judged(sentence, "user")[1] is None
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_questions_requests_and_small_talk_of_a_user_are_not_kept(sentence: str)
     }.items(),
 )
 def test_a_cue_is_a_cue_wherever_it_stands_in_its_list(sentence: str, sort: Sort | None) -> None:
-    assert sort_of(sentence, "user") is sort
+    assert judged(sentence, "user")[1] is sort
 
 
 @pytest.mark.parametrize("sentence", NOT_KEPT_OF_ASSISTANT)
 def test_plans_guesses_and_orders_of_an_assistant_are_not_kept(sentence: str) -> None:
-    assert sort_of(sentence, "assistant") is None
+    assert judged(sentence, "assistant")[1] is None
 
 
 def test_code_tables_and_quotations_are_not_prose() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from kingly_memory.attention.statements import WORTH, sort_of
+from kingly_memory.attention.statements import WORTH, judged
 from kingly_memory.hosts.config import HOSTS
 from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.settings import Settings
@@ -39,7 +39,7 @@ def test_the_table_of_what_is_kept_is_that_of_the_code() -> None:
     said = {(who, sort): (kind, float(significance)) for who, sort, _, kind, significance in rows}
     assert said == {key: (worth.type, worth.significance) for key, worth in WORTH.items()}
     for who, sort, example, _, _ in rows:
-        assert sort_of(example, who) == sort
+        assert judged(example, who)[1] == sort
 
 
 def test_every_event_host_and_setting_is_on_the_page() -> None:

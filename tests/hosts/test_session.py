@@ -58,7 +58,7 @@ async def test_the_written_configuration_starts_an_agent_that_works_with_the_hub
 ) -> None:
     (isolated_environment / ".git").mkdir()
     assert run("config", "claude-code", "--write").code == 0
-    parameters = server_in(isolated_environment / ".mcp.json", KINGLY_REMOTE=hub.url)
+    parameters = server_in(isolated_environment / ".mcp.json", KINGLY_REMOTE=hub.url, KINGLY_REMOTE_SEARCH_S="1")
     async with Client(parameters) as client:
         agent = Session(client)
         await agent.ok("memory_intelligent_store", key="first", content="the first contact", wait=10)

@@ -86,9 +86,7 @@ class RemoteConnection:
 
     def _made_side(self, space: str) -> RemoteSide:
         services = self._services
-        cache = RemoteCache(
-            self.part.name, space, store=services.store, clock=services.clock, settings=services.settings
-        )
+        cache = RemoteCache(self.part.name, store=services.store, clock=services.clock, settings=services.settings)
         pull = Reading(self.part.name, space, services).pull
         return RemoteSide(self.part.name, self.part.remote, self._link, cache, pull=pull, label=self.part.label)
 

@@ -34,9 +34,8 @@ class Copy(NamedTuple):
 class RemoteCache:
     """Joins one remote's hits to local rows and collects new and changed copies, to be written behind."""
 
-    def __init__(self, remote: str, space: str, *, store: LocalStore, clock: Clock, settings: Settings) -> None:
+    def __init__(self, remote: str, *, store: LocalStore, clock: Clock, settings: Settings) -> None:
         self._remote = remote
-        self._store = store
         self._reader = store.reader
         self._clock = clock
         self._settings = settings

@@ -28,7 +28,7 @@ from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 
 PATIENCE_S = 30.0
-HASTY = Settings(durability="process", call_timeout_s=2 * PATIENCE_S, pace=Pace(closing_s=5.0), remote_search_s=0.1)
+HASTY = Settings(durability="process", call_timeout_s=2 * PATIENCE_S, pace=Pace(closing_s=5.0), remote_search_s=0.4)
 
 
 class Beside:
@@ -41,7 +41,7 @@ class Beside:
         self.remote = FakeRemote(clock=self.clock)
         part = RemotePart(REMOTE, "http://fake", self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
         self.link = LinkKeeper(part, Services(store, self.clock, CALM, Events(), lambda: 0.5))
-        cache = RemoteCache(REMOTE, "app", store=store, clock=self.clock, settings=CALM)
+        cache = RemoteCache(REMOTE, store=store, clock=self.clock, settings=CALM)
         self.side = RemoteSide(REMOTE, self.remote, self.link, cache)
 
     def answers(self) -> None:
