@@ -19,7 +19,7 @@ STORE_MANY, PUT_DOCUMENTS = "store_many", "put_documents"
 MOST_AT_ONCE = 100
 """Memories or documents in one call."""
 
-CHANGES_AT_ONCE = 50
+CHANGES_AT_ONCE = 100
 """Changes in one answer. They are written in one transaction, for which whatever else is written here waits."""
 
 PARTS_TOGETHER = 8
