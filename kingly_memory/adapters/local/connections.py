@@ -172,7 +172,8 @@ class Connections:
 
     def _open(self, inode: Inode | None) -> _Opened | None:
         self._folder.check()
-        acknowledged = self._folder.sentinel.read()  # first: the database is never behind it
+        # First: the database is never behind either.
+        was_founded, acknowledged = self._folder.was_founded(), self._folder.sentinel.read()
         try:
             try:
                 connection = safety.connect_read_only(self._folder.database)
@@ -198,7 +199,7 @@ class Connections:
             raise
         if not layout:
             connection.close()
-            self._folder.check_not_founded()
+            self._folder.check_not_founded(was_founded)
             return None
         if upgrades.is_due(layout):
             connection.close()

@@ -290,11 +290,11 @@ class Engine:
         """Before diskcache opens the file: it is ours, and nobody holds it."""
         if self._folder.is_empty():
             return
-        acknowledged = self._folder.sentinel.read()
+        was_founded, acknowledged = self._folder.was_founded(), self._folder.sentinel.read()
         with closing(safety.connect_read_only(self._folder.database)) as connection:
             is_founded = layout_of(connection) != 0
             if not is_founded:
-                self._folder.check_not_founded()
+                self._folder.check_not_founded(was_founded)
             safety.check_objects(connection, self._folder.store)
             self._check_layout(connection)
             if is_founded:

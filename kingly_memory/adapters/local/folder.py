@@ -122,19 +122,24 @@ class Folder:
 
     def check_not_lost(self) -> None:
         """Raise StoreDamaged when there is nothing although there was something, StoreUntrusted as `check` does."""
+        was_founded = self.was_founded()
         if not self.is_empty():
             return
         self.check()
         if self.salvaged.exists() and not self.exists():
             raise Malformed(str(self.store), "its recovery was interrupted", None)
-        if self.exists() and self.wal.exists() and self.wal.stat().st_size > 0:
+        if self.exists() and self.wal.exists() and self.wal.stat().st_size > 0 and self.is_empty():
             raise Malformed(str(self.store), "its database was emptied; its log still holds something", self.inode())
-        self.check_not_founded()
+        self.check_not_founded(was_founded)
 
-    def check_not_founded(self) -> None:
-        """Raise StoreDamaged when this home has held a store; for a database that turns out to hold nothing."""
+    def was_founded(self) -> bool:
+        """Whether this home has held a store. Ask before you look into it: a writer may found it while you look."""
+        return self._was_there or self.sentinel.is_written()
+
+    def check_not_founded(self, was_founded: bool) -> None:
+        """Raise StoreDamaged when this home had held a store; for a database that turns out to hold nothing."""
         self._check_not_gone()
-        if self._was_there or self.sentinel.is_written():
+        if was_founded:
             problem = f"{self.name}/cache.db is missing or empty, although memories were kept here"
             to_do = "Restore the folder from a backup, or move it aside to begin with an empty one"
             if not self._was_there:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import signal
+import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.local import connections as connections_module
+from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
@@ -108,3 +110,30 @@ def test_statement_that_a_signal_ends_keeps_nobody_from_the_next(connections: Co
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert connections.rows(KEYS, ()) == every
+
+
+def begun(home: Path) -> None:
+    """As a writer leaves it for a moment: there is a database, and no layout in it yet."""
+    (home / "store").mkdir(parents=True, mode=0o700)
+    with closing(sqlite3.connect(home / "store" / "cache.db")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    (home / "store" / "cache.db").chmod(0o600)
+
+
+@pytest.mark.parametrize("begin", [Path.mkdir, begun])
+def test_a_store_that_is_founded_while_somebody_looks_into_it_is_not_taken_for_a_lost_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Callable[[Path], None]
+) -> None:
+    begin(home := tmp_path / "home")
+    store = DiskStore(home, durability="process")
+
+    def found(_: Folder) -> None:
+        """Between the look that found nothing and what is made of it."""
+        monkeypatch.undo()
+        put(store, memory())
+
+    connections = Connections(Folder(home), store._recover, store._upgrade)
+    monkeypatch.setattr(Folder, "_check_not_gone", found)
+    assert connections.rows(KEYS, ()) == []
+    assert connections.layout() == sql.LAYOUT
+    connections.close()
