@@ -473,8 +473,10 @@ def choice(
     if isinstance(value, str):
         if value in aliases:
             return aliases[value]
-        with suppress(ValueError):
+        try:
             return choices(value)
+        except ValueError:
+            pass
     names = ", ".join([*(str(choice) for choice in choices), *aliases])
     raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {names}")
 

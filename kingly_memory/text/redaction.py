@@ -1,8 +1,8 @@
 """Taking secrets out of a text. Rather one word too many than one too few.
 
 Each rule says where in a text a secret stands. Every text that is stored is looked at, so ordinary text has to cost
-little: a rule is tried only where one of its hints occurs, and where it needs a digit or a long word only in a text
-that has one. Its pattern is compiled only then, so that a command that stores a sentence starts fast.
+little: a rule is tried only where one of its hints occurs, and where it needs digits or a long word only in a text
+that has them. Its pattern is compiled only then, so that a command that stores a sentence starts fast.
 """
 
 from __future__ import annotations
@@ -74,11 +74,12 @@ def _spots(text: str) -> list[tuple[int, int, str]]:
     seen, places = _seen(text)
     if "[redacted " in seen:
         seen = _REDACTED.sub(lambda match: _GONE * len(match.group()), seen)
-    is_long = _LONG_WORD.search(seen) is not None
-    hints = _hints(is_long, _DIGIT.search(seen) is not None, seen.isascii())
-    found = [spot for rule in hints.rules(seen.lower()) for spot in rule.spots(seen)]
-    if is_long and _RUN.search(seen):
-        found += [*_near_names(seen), *_coded(seen)]
+    encoded = seen.encode(errors="replace")
+    length, digits = _longest_word(encoded), _digits(seen, encoded)
+    rules = _hints(length, digits, seen.isascii()).rules(seen.lower())
+    found = [spot for rule in rules for spot in rule.spots(seen)]
+    if length and _has(encoded, _IS_RUN, _RUN_LENGTH):
+        found += [*(_near_names(seen) if digits else ()), *_coded(seen)]
     if not found:
         return []
     merged: list[tuple[int, int, str]] = []
@@ -105,9 +106,34 @@ _GONE = "\0"
 """Stands for each letter of a placeholder while rules look at a text."""
 _INVISIBLE = r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
 _WIDE = {0x3000: 0x20} | {point + 0xFEE0: point for point in range(0x21, 0x7F)}
-_LONG_WORD = re.compile(r"\S{15}")
-"""Shorter ones are no secrets by their shape alone."""
-_DIGIT = re.compile(r"\d")
+_LENGTHS = (15, 32)
+"""Of words. Shorter ones than the first are no secrets by their shape alone."""
+_NUMBERS = (1, 2, 15)
+"""Of digits in a text."""
+_RUN_LENGTH = 16
+_IS_WORD = bytes(0 if chr(byte).isspace() else 1 for byte in range(128)) + b"\1" * 128
+_IS_RUN = bytes(chr(byte).isalnum() or chr(byte) in "+/_~-" for byte in range(128)) + b"\0" * 128
+"""Of each byte of a text whether it belongs to a word, or to what `_RUN` matches."""
+
+
+def _has(encoded: bytes, belongs: bytes, length: int) -> bool:
+    return b"\1" * length in encoded.translate(belongs)
+
+
+def _longest_word(encoded: bytes) -> int:
+    """The greatest of the lengths that a word of the text has; 0 for none. One in another script counts as longer."""
+    if not _has(encoded, _IS_WORD, _LENGTHS[0]):
+        return 0
+    return max(length for length in _LENGTHS if _has(encoded, _IS_WORD, length))
+
+
+def _digits(seen: str, encoded: bytes) -> int:
+    """The greatest of the numbers of digits that the text has; 0 for none."""
+    if seen.isascii():
+        found = len(encoded) - len(encoded.translate(None, b"0123456789"))
+    else:
+        found = sum(map(str.isdecimal, seen))
+    return max(number for number in _NUMBERS if number <= found) if found else 0
 
 
 # --- what stands where -----------------------------------------------------------------------------------------------
@@ -241,8 +267,8 @@ class _Rule:
     """A secret stands where `pattern` has its group `secret`, or matches at all, if `check` says so of that.
 
     Looked for only where one of the hints, which spaces part, occurs in the text in lower case; a rule without hints
-    everywhere. `is_long`: the secret, or what says that it is one, is a word of 15 characters or more. `has_digit`: a
-    digit belongs to it.
+    everywhere. `length`: the secret, or what says that it is one, is a word of that many characters or more; `digits`:
+    so many belong to it.
     """
 
     kind: str
@@ -250,8 +276,8 @@ class _Rule:
     pattern: str
     check: Callable[[str], bool] | None = None
     flags: re.RegexFlag = re.IGNORECASE
-    is_long: bool = False
-    has_digit: bool = False
+    length: int = 0
+    digits: int = 0
 
     @cached_property
     def _compiled(self) -> tuple[re.Pattern[str], int]:
@@ -294,9 +320,9 @@ class _Hints:
 
 
 @cache
-def _hints(is_long: bool, has_digit: bool, is_ascii: bool) -> _Hints:
+def _hints(length: int, digits: int, is_ascii: bool) -> _Hints:
     """Of the rules that may find something in such a text."""
-    return _Hints([rule for rule in _RULES if is_long >= rule.is_long and has_digit >= rule.has_digit], is_ascii)
+    return _Hints([rule for rule in _RULES if length >= rule.length and digits >= rule.digits], is_ascii)
 
 
 @cache
@@ -315,10 +341,8 @@ _RULES = (
         r"(?:-----END [A-Z0-9 ]{0,40}(?:KEY(?: BLOCK)?-----)?|\Z)",
         flags=re.DOTALL,
     ),
-    _Rule(
-        "private key", "age-secret-", r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}", None, re.IGNORECASE | re.ASCII, is_long=True
-    ),
-    _Rule("token", "eyj", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?", None, re.ASCII, is_long=True),
+    _Rule("private key", "age-secret-", r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}", None, re.IGNORECASE | re.ASCII, length=32),
+    _Rule("token", "eyj", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?", None, re.ASCII, length=15),
     _Rule(
         "key",
         "akia asia abia acca ghp_ gho_ ghu_ ghs_ ghr_ github_ glpat- gldt- glrt- glcbt- glptt- glsoat- glc_ xox xapp-"
@@ -338,18 +362,18 @@ _RULES = (
         r"|sq0(?:atp|csp)-[\w-]{20,}|NRAK-[A-Z0-9]{20,}|glc_[\w+/=]{20,}|rubygems_[0-9a-f]{40,}"
         r")",
         flags=re.ASCII,
-        is_long=True,
+        length=15,
     ),
     # of Telegram and Discord
-    _Rule("token", ":", r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])", None, re.ASCII, is_long=True, has_digit=True),
-    _Rule("token", ".", r"[MNO](?<!\w.)[\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}", None, re.ASCII, is_long=True),
+    _Rule("token", ":", r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])", None, re.ASCII, length=32, digits=2),
+    _Rule("token", ".", r"[MNO](?<!\w.)[\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}", None, re.ASCII, length=32),
     _Rule(
         "secret",
         "services/ webhooks/",
         r"(?:slack\.com/services|discord(?:app)?\.com/api/webhooks)/(?P<secret>[\w/-]{10,})",
-        is_long=True,
+        length=15,
     ),
-    _Rule("secret", "$", r"\$(?:[1567y]|2[abxy]|argon2id?)\$[\w./$=,+-]{20,}", None, re.ASCII, is_long=True),
+    _Rule("secret", "$", r"\$(?:[1567y]|2[abxy]|argon2id?)\$[\w./$=,+-]{20,}", None, re.ASCII, length=15),
     # these begin with a letter, and look behind it then: so Python jumps over all that is none
     _Rule(
         "secret",
@@ -358,7 +382,7 @@ _RULES = (
         r"|(?<=3)[47]\d\d([ -]?)\d{6}\2\d{5})(?![\w-]|[.,]\d)",
         _is_card,
         re.ASCII,
-        has_digit=True,
+        digits=15,
     ),
     _Rule(
         "secret",
@@ -366,18 +390,16 @@ _RULES = (
         r"[A-Z](?<![A-Z0-9].)[A-Z]\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Z0-9])",
         _is_account,
         re.ASCII,
-        has_digit=True,
+        digits=2,
     ),
-    _Rule(
-        "secret", "", r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, re.ASCII, has_digit=True
-    ),
+    _Rule("secret", "", r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, re.ASCII, digits=2),
     _Rule(
         "secret",
         "",
         r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-|_Z[A-Z])[A-Za-z0-9+/_~-]{32,}={0,2}",
         _is_dense,
-        is_long=True,
-        has_digit=True,
+        length=32,
+        digits=1,
     ),
     # addresses
     _Rule(
@@ -385,7 +407,7 @@ _RULES = (
         "://",
         r"\b[a-z][a-z0-9+.-]{1,20}://(?:[^\s/:@?#\"'<>]{0,200}:(?!\d{1,5}/)(?P<secret>[^\s\"'<>\0]{1,400}?)(?=@[\w.\[-]+(?:[:/?#\s]|$)))",
     ),
-    _Rule("secret", "://", r"://(?P<secret>[^\s/:@?#\"'<>\[\0]{16,400})(?=@)", is_long=True),
+    _Rule("secret", "://", r"://(?P<secret>[^\s/:@?#\"'<>\[\0]{16,400})(?=@)", length=15),
     _Rule(
         "secret",
         "=",
@@ -425,7 +447,7 @@ _RULES = (
         _ISSUED_HINTS,
         rf"{_ISSUED}{_WHICH}(?:\s{{0,3}}{_SIGN}\s{{0,3}}|{_WHOSE}{_IS}[: ]\s?|\s)(?P<secret>{_VALUE})",
         _is_made,
-        has_digit=True,
+        digits=1,
     ),
     _Rule(
         "secret",
@@ -453,7 +475,7 @@ _RULES = (
         _CHOSEN_HINTS,
         rf"{_CHOSEN} (?P<secret>{_VALUE})",
         lambda value: _is_made(value, 6),
-        has_digit=True,
+        digits=1,
     ),
     _Rule(
         "secret",
@@ -491,7 +513,7 @@ _RULES = (
         rf"\b(?:pin(?:[ -]?code)?s?|otp|tan|(?:verification|security|access|door|gate|alarm) code|cv[cv])\b"
         rf"(?: [\w'-]+){{0,3}}?(?:{_IS}|\slautet|\sist|\sest|\ses|\s?[:=]|(?<=cv[cv]))"
         r"[: ]{0,3}(?P<secret>\d{3,10})\b",
-        has_digit=True,
+        digits=2,
     ),
     _Rule(
         "secret",
@@ -500,7 +522,7 @@ _RULES = (
         r"|codes? (?:de (?:secours|récupération|respaldo|recuperación)|di recupero))\b[^\n:]{0,60}?[:\s]\s?"
         r"(?P<secret>(?:\s{0,4}(?=[\w-]{0,20}\d)[A-Za-z0-9]{4,20}(?:[ -][A-Za-z0-9]{3,20}){0,3}[,;]?){1,20})",
         _has_digits,
-        has_digit=True,
+        digits=2,
     ),
     _Rule(
         "secret",
@@ -516,7 +538,7 @@ _RULES = (
 _NAMED = rf"(?<![a-z]){_ISSUED}(?![a-z_])"
 _REACH = 60
 """Characters between the beginning of a name and what it may be about."""
-_RUN = re.compile(r"[A-Za-z0-9+/_~-]{16,}={0,2}")
+_RUN = re.compile(rf"[A-Za-z0-9+/_~-]{{{_RUN_LENGTH},}}={{0,2}}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{16,100000}={0,2}(?![A-Za-z0-9+/=_-])")
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
