@@ -392,7 +392,7 @@ class MemoryVerbs(Family):
         without an answer of use the search goes on without, and `failures` says why. Raises InvalidInput.
         """
         from kingly_memory.router.context_gather import RELATED_LIMIT
-        from kingly_memory.router.search.request import continuing, plan, request
+        from kingly_memory.router.search.search import continuing, plan, request
 
         await self._engine.opened()
         how = request(fold, detail, budget_tokens, by_ranks, min_relevance)
@@ -476,7 +476,7 @@ class MemoryVerbs(Family):
         say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
         fails leaves memories uncertain.
         """
-        from kingly_memory.router.search.request import Request, plan
+        from kingly_memory.router.search.search import Request, plan
 
         engine, settings = self._engine, self._engine.settings
         await engine.opened()

@@ -79,7 +79,7 @@ class LocalReader(View):
     ) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors. Repeats
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
-        from kingly_memory.router.search import request as steps  # a hook looks for candidates instead
+        from kingly_memory.router.search import search as steps  # a hook looks for candidates instead
 
         words, began = self._words, time.monotonic()
         request = steps.request(fold, detail, budget_tokens, min_relevance=min_relevance)

@@ -71,6 +71,11 @@ class ModePlan:
         """How many candidates are looked at."""
         return POOL * self.config.top_k
 
+    def are_enough(self, memories: Sequence[Memory], *, fold: bool) -> bool:
+        """Whether as many of them as are wanted are trusted and, where repeats are folded, say different things."""
+        trusted = [one for one in memories if one.confidence >= self.config.min_confidence]
+        return len(groups(trusted) if fold else trusted) >= self.config.top_k
+
 
 # --- the mode of a question -----------------------------------------------------------------------------------------
 

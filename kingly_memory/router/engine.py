@@ -27,8 +27,7 @@ from kingly_memory.router.runtime import Buffer, Runtime
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
-from kingly_memory.router.search.request import AS_FOUND, Request
-from kingly_memory.router.search.search import Search
+from kingly_memory.router.search.search import AS_FOUND, Request, Search
 from kingly_memory.router.sweep.steward import SweepReport
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write import Stored, WriteContext

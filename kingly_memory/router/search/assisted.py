@@ -20,8 +20,7 @@ from kingly_memory.retrieval.snippets import disclose
 from kingly_memory.retrieval.succession import newer_first
 from kingly_memory.router import model_replies
 from kingly_memory.router.access import Access
-from kingly_memory.router.search.request import Request, shaped
-from kingly_memory.router.search.search import Search
+from kingly_memory.router.search.search import Request, Search, shaped
 from kingly_memory.router.view import View
 from kingly_memory.text.redaction import redact
 

@@ -8,11 +8,10 @@ from datetime import datetime
 
 from kingly_memory.cognition.outcomes import TaskStatus, outcome_of
 from kingly_memory.dataclass import replace
-from kingly_memory.models import Hit, Memory, Query, Results
+from kingly_memory.models import Hit, Memory, Results
 from kingly_memory.ports import Embedder
 from kingly_memory.retrieval.fusion import VECTORS, cut, is_worded
 from kingly_memory.retrieval.modes import ModeCandidate, ModePlan, cosine, overlap, select, success
-from kingly_memory.router.search.request import Request
 
 READ_CHARACTERS = 1_000
 """How much of a memory is compared."""
@@ -23,10 +22,10 @@ _SUCCEEDED: Mapping[str, bool] = {TaskStatus.COMPLETED: True, TaskStatus.FAILED:
 
 def chosen(
     found: Results,
-    query: Query,
-    request: Request,
+    question: str,
     plan: ModePlan,
     *,
+    fold: bool,
     embedder: Embedder | None,
     now: datetime,
     deadline_s: float,
@@ -34,20 +33,20 @@ def chosen(
     """The mode's answer, in its order. Memories are compared by their vectors, without an embedder word by word. Those
     whose turn came after `deadline_s` are like nothing else, and the local layer's report says `cut`."""
     hits = list(cut(found.hits, plan.pool))
-    if not request.are_enough([hit.memory for hit in hits], query.limit):
+    if not plan.are_enough([hit.memory for hit in hits], fold=fold):
         chosen_ids, least = {hit.memory.id for hit in hits}, plan.config.min_confidence
         further = [hit for hit in found.hits if "local" in hit.layers and hit.memory.confidence >= least]
         hits += [hit for hit in further if hit.memory.id not in chosen_ids]
     texts = [f"{hit.memory.title or ''} {hit.memory.content[:READ_CHARACTERS]}".strip() for hit in hits]
-    question: list[float] = []
+    asked: list[float] = []
     vectors: list[list[float]] = []
     if embedder is not None:
-        [question] = embedder.embed([query.text[:READ_CHARACTERS]])
+        [asked] = embedder.embed([question[:READ_CHARACTERS]])
         for text in texts:
             if time.monotonic() >= deadline_s:
                 break
             vectors += embedder.embed([text])
-    nearness = [cosine(question, vector) for vector in vectors]
+    nearness = [cosine(asked, vector) for vector in vectors]
 
     def alike(left: int, right: int) -> float:
         if embedder is None:
@@ -61,11 +60,11 @@ def chosen(
     selection = select(
         candidates,
         plan.config,
-        query=query.text,
+        query=question,
         now=now,
         alike=alike,
         min_similarity=plan.min_similarity,
-        fold=request.fold,
+        fold=fold,
     )
     local, is_cut = found.layers["local"], embedder is not None and len(vectors) < len(texts)
     return replace(

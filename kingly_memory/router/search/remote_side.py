@@ -1,4 +1,5 @@
-"""Asking the remote something that somebody waits for, and telling the link what came of it."""
+"""Asking the remote something that somebody waits for, telling the link what came of it, and holding what remotes have
+found against what this machine has."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TypeVar
 
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable, StoreError
-from kingly_memory.models import LinkState
-from kingly_memory.ports import Remote
+from kingly_memory.models import DeliveryState, Hit, LayerReport, LinkState, MemoryStatus, Query, Results, Source
+from kingly_memory.ports import Remote, RemoteHit, Row, StoreReader
+from kingly_memory.retrieval.fusion import Candidate, fuse
 from kingly_memory.router.delivery.routes import UNNAMED, called
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
+from kingly_memory.router.view import Visible
 
 log = logging.getLogger("kingly_memory.search")
 T = TypeVar("T")
@@ -29,6 +33,16 @@ CAUGHT_UP_FOR_S = 60.0
 """How old an answer may be by what others have said or forgotten (decision D5)."""
 PAGES_A_ROUND = 1_000
 """How much is taken in before the next minute, so that a hub that always says that there is more keeps nobody busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAnswer:
+    """What a remote answered in time, or why it did not."""
+
+    side: RemoteSide
+    hits: tuple[RemoteHit, ...]
+    took_ms: float
+    error: str | None = None
 
 
 class RemoteSide:
@@ -68,6 +82,25 @@ class RemoteSide:
             return None
         self.link.use(link)
         return f"offline: {link.last_error}"
+
+    async def search(self, query: Query, limit: int, timeout_s: float, *, patient: bool) -> RemoteAnswer:
+        """What the remote finds, in so much time. What has changed there is taken in meanwhile."""
+        text, began_s = query.remote_text or query.text, self.link.monotonic_s()
+        hits: Sequence[RemoteHit] = ()
+        error = None
+        catching_up = asyncio.ensure_future(self.catch_up(timeout_s))
+        try:
+            hits = await self.ask(
+                "a search",
+                lambda remote: remote.search(
+                    text, space=query.space, limit=limit, types=query.types, timeout_s=timeout_s
+                ),
+                patient=patient,
+            )
+        except RemoteError as failed:
+            error = failed.reason
+        await catching_up
+        return RemoteAnswer(self, tuple(hits), (self.link.monotonic_s() - began_s) * 1000, error)
 
     async def ask(self, what: str, question: Callable[[Remote], Awaitable[T]], *, patient: bool = True) -> T:
         """The remote's answer to one question; `what` names it in the log. Raises RemoteError.
@@ -135,3 +168,80 @@ class RemoteSide:
 
 def _is_late(error: RemoteError) -> bool:
     return isinstance(error, RemoteUnavailable) and error.timed_out
+
+
+def joined(
+    found: Results,
+    answered: Sequence[RemoteAnswer],
+    query: Query,
+    asked_for: int,
+    *,
+    local_weight: float,
+    reader: StoreReader,
+    visible: Visible,
+    now_s: float,
+) -> Results:
+    """What this machine found, with what remotes answered that were asked for so many hits: one list. What has ended
+    answers only where nothing that is alive does."""
+    layers = {answer.side.label: LayerReport(answer.took_ms, len(answer.hits)) for answer in answered}
+    found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
+    is_ended = any(hit.archived for hit in found)
+    candidates = _candidates(
+        query, () if is_ended else found.hits, answered, reader=reader, visible=visible, now_s=now_s
+    )
+    if is_ended and not candidates:
+        return found
+    full = [min(hit.relevance for hit in answer.hits) for answer in answered if len(answer.hits) >= asked_for]
+    # Of several remotes the one that has left out the best.
+    return replace(found, hits=fuse(candidates, local_weight=local_weight, floor=max(full, default=0.0)))
+
+
+def _candidates(
+    query: Query,
+    local: Sequence[Hit],
+    answered: Sequence[RemoteAnswer],
+    *,
+    reader: StoreReader,
+    visible: Visible,
+    now_s: float,
+) -> list[Candidate]:
+    """Each memory once, whoever found it. What a filter or another scope excludes stays out on every path. The best
+    that any remote says of a memory counts.
+
+    A copy is as the remote has it now: the text found here may be older, and its lifetime over.
+    """
+    sides = [answer.side.name for answer in answered]
+    deliveries = reader.deliveries(sides, [hit.memory.id for hit in local])
+    delivered = {
+        memory_id
+        for each in deliveries.values()
+        for memory_id, delivery in each.items()
+        if delivery.state is DeliveryState.DELIVERED
+    }
+    candidates = {
+        hit.memory.id: Candidate(
+            hit.memory, hit.relevance, None, True, hit.memory.id in delivered, hit.layers, hit.scores
+        )
+        for hit in local
+    }
+    copies: dict[tuple[str, str], tuple[RemoteSide, Row]] = {}
+    for answer in answered:
+        for stored, hit in answer.side.cache.join(query, answer.hits):
+            row = stored
+            if row.status is MemoryStatus.CACHED and hit.memory_id is not None:
+                # What two remotes hold of the same memory is one copy, the first one's.
+                holder, copy = copies.setdefault((hit.memory_id, hit.content), (answer.side, row))
+                if holder is not answer.side:
+                    candidates.pop(row.memory.id, None)
+                    row = copy
+            candidate = candidates.pop(row.memory.id, None)  # what was found here has been looked at
+            is_alive = candidate or row.status is MemoryStatus.CACHED or visible.is_alive(row, now_s)
+            if query.admits(row.memory) and is_alive:
+                candidate = candidate or Candidate(row.memory, None, None, row.position >= 0, True, ())
+                relevance = max(hit.relevance, candidate.remote or 0.0)
+                layers = tuple(dict.fromkeys([*candidate.layers, answer.side.label]))
+                candidates[row.memory.id] = replace(
+                    candidate, memory=row.memory, remote=relevance, in_remote=True, layers=layers
+                )
+
+    return list(candidates.values())

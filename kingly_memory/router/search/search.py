@@ -1,31 +1,157 @@
-"""Search, from the question to what is shown: this machine and every remote are asked at once and under one deadline,
-their lists become one, and a mode chooses from it."""
+"""A search, from what is asked for to what is shown: `Search.find` has it as one function. This machine and every
+remote are asked at once and under one deadline, their lists become one, and a mode chooses from it.
+
+Commands that open no router take the same steps, so that nothing here loads asyncio but a search of a router.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.errors import RemoteError
-from kingly_memory.models import DeliveryState, Hit, JsonObject, LayerReport, MemoryStatus, Query, Results, Source
-from kingly_memory.ports import Clock, Embedder, RemoteHit, Row, StoreReader
-from kingly_memory.retrieval.fusion import Candidate, fuse, is_worded
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import short_id
+from kingly_memory.models import Detail, Hit, JsonObject, LayerReport, Memory, Query, Results, RetrievalMode, Source
+from kingly_memory.retrieval.fusion import by_ranks, cut, is_worded
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch, Wording, spelt
-from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.search.request import AS_FOUND, Request, listed, local_results, look, relevant, shaped
-from kingly_memory.router.view import View
-from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+
+    from kingly_memory.ports import Clock, Embedder, StoreReader
     from kingly_memory.retrieval.modes import ModePlan
+    from kingly_memory.router.search.remote_side import RemoteAnswer, RemoteSide
+    from kingly_memory.router.view import View
+    from kingly_memory.settings import Settings
 
 Verify = Callable[[Results, str], Awaitable[Mapping[str, JsonObject]]]
 """Checks what was found for a question, and says by id what came of that."""
+
+BEYOND_BUDGET = "beyond_budget"
+"""Why a hit is left out for which not even a title has room."""
+LOW_RELEVANCE = "low_relevance"
+"""Why one is that answers less well than was asked for."""
+USUAL_LIMIT = 10
+"""The limit of a search that names none."""
+
+# --- what is asked for ------------------------------------------------------------------------------------------------
+
+_RANKED = 3
+"""Candidates of each ranking per hit wanted, where ranks are fused."""
+_LEAST_POOL = 10
+"""As many as a usual search looks at: a smaller one may as well see repeats."""
+_FURTHER = 4
+"""How many times as many are looked at when too many of them say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How a search is to answer. A budget counts the JSON of the hits as they are shown, in estimated tokens. `plan` is
+    what a mode makes of the candidates."""
+
+    fold: bool = True
+    detail: Detail = Detail.FULL
+    budget_tokens: int | None = None
+    by_ranks: bool = False
+    min_relevance: float = 0.0
+    plan: ModePlan | None = None
+
+    def pool(self, limit: int) -> int:
+        """How many candidates to look at first for so many hits."""
+        if self.plan is not None:
+            return self.plan.pool
+        if self.by_ranks:
+            return min(limit * _RANKED, max(limit, validation.RESULTS_LIMIT))
+        return max(limit, _LEAST_POOL) if self.fold else limit
+
+    def are_enough(self, memories: Sequence[Memory], limit: int) -> bool:
+        """Whether as many of them as are wanted are trusted and say different things."""
+        if self.plan is not None:
+            return self.plan.are_enough(memories, fold=self.fold)
+        if not self.fold:
+            return True
+        from kingly_memory.retrieval.snippets import groups
+
+        return len(groups(memories)) >= limit
+
+
+AS_FOUND = Request(fold=False)
+"""The hits as they were found."""
+
+
+def request(
+    fold: object = True,
+    detail: object = "full",
+    budget_tokens: object = None,
+    by_ranks: object = False,
+    min_relevance: object = None,
+    *,
+    plan: ModePlan | None = None,
+) -> Request:
+    """What a caller asked for. Raises InvalidInput."""
+    budget = (
+        None if budget_tokens is None else validation.count("budget_tokens", budget_tokens, most=validation.MOST_TOKENS)
+    )
+    least = 0.0 if min_relevance is None else validation.share("min_relevance", min_relevance)
+    return Request(bool(fold), validation.detail(detail), budget, bool(by_ranks), least, plan)
+
+
+def plan(
+    query: str,
+    mode: object,
+    *,
+    settings: Settings,
+    limit: int,
+    top_k: int | None,
+    min_confidence: float | None,
+    min_similarity: float | None,
+) -> ModePlan | None:
+    """What was asked for; None for the plain search. Overrides alone ask for `similarity`. Raises InvalidInput.
+
+    A limit that is not the usual one says how many, as `top_k` does.
+    """
+    if mode is None and top_k is None and min_confidence is None and min_similarity is None:
+        return None
+    from kingly_memory.retrieval.modes import MODES, ModePlan, mode_of
+
+    chosen, reason = mode_of(query, mode, RetrievalMode(settings.default_mode), is_aware=settings.mode_aware)
+    config = MODES[chosen]
+    name, wanted = ("top_k", top_k) if top_k is not None or limit == USUAL_LIMIT else ("limit", limit)
+    if wanted is not None:
+        config = replace(config, top_k=validation.count(name, wanted, most=validation.MOST_IN_A_MODE))
+    if min_confidence is not None:
+        config = replace(config, min_confidence=validation.share("min_confidence", min_confidence))
+    least = None if min_similarity is None else validation.share("min_similarity", min_similarity)
+    return ModePlan(chosen, reason, config, least)
+
+
+_ALIVE, _ENDED = "a", "e"
+"""How a `next` begins: by what its pages have shown so far. Behind that stands the brief of each memory."""
+_ID_CHARACTERS = 8
+_NEXT = re.compile(rf"[{_ALIVE}{_ENDED}]([\w-]{{{_ID_CHARACTERS}}}){{1,{validation.RESULTS_LIMIT}}}", re.ASCII)
+
+
+def continuing(query: Query, request: Request, after: object) -> Query:
+    """The query for the page behind that `next`: it finds nothing of the pages before. What has ended answers only
+    where nothing that is alive has answered yet. Raises InvalidInput."""
+    if after is None:
+        return replace(query, or_ended=not query.include_archived)
+    if request.plan is not None:
+        raise InvalidInput("after", "does not go with a mode, which has no further pages; leave one of them out")
+    if not isinstance(after, str) or not _NEXT.fullmatch(after):
+        raise InvalidInput("after", "is no `next` of a search; give that of the page before, or leave it out")
+    seen = frozenset(after[start : start + _ID_CHARACTERS] for start in range(1, len(after), _ID_CHARACTERS))
+    remote_limit = min(request.pool(query.limit) + len(seen), validation.RESULTS_LIMIT)
+    return replace(query, seen=seen, or_ended=after[0] == _ENDED, remote_limit=remote_limit)
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
 
 PATIENT_SHARE = 0.8
 """Of the remote's time: one that had less of it, on a crowded machine, is not to blame for being late."""
@@ -36,16 +162,6 @@ POOL, LEAST_POOL = 2, 40
 names may be further down here. As many are looked at anyway."""
 CHOOSING_SHARE = 0.5
 """Of the time for the local side: what choosing in a mode may take after the candidates are found."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteAnswer:
-    """What a remote answered in time, or why it did not."""
-
-    side: RemoteSide
-    hits: tuple[RemoteHit, ...]
-    took_ms: float
-    error: str | None = None
 
 
 class Search:
@@ -84,158 +200,257 @@ class Search:
     ) -> Results:
         """What every layer that answered in time found, as one list and as the request says; `verify` checks that list
         before it is cut to a budget. Never raises because of a remote."""
-        loop, settings = asyncio.get_running_loop(), self._settings
+        import asyncio
+
+        loop, local_s = asyncio.get_running_loop(), self._settings.local_search_s
         began, now_s = self._clock.monotonic(), self._clock.now().timestamp()
         # The time of this machine runs from here on, not from when a thread is free.
-        deadline_s = time.monotonic() + settings.local_search_s
+        deadline_s = time.monotonic() + local_s
         sides = self._sides if include_semantic else ()
-        news = [side.news for side in self._sides]
         failures = {side.label: reason for side in sides if (reason := side.unreachable()) is not None}
         reached = [side for side in sides if side.label not in failures]
-        at_once = bool(reached) and not prefer_speed
+        news = [side.news for side in reached]
         pool = request.pool(query.limit)
+        wide = max(POOL * pool, LEAST_POOL) if reached and not prefer_speed else 0
 
-        # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist.
-        worded: asyncio.Future[Wording] = loop.create_future()
+        # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist. Where no
+        # remote is asked, all that follows is one piece of work, on one thread.
+        worded: asyncio.Future[Mapping[str, str]] = loop.create_future()
 
         def look_here() -> LocalAnswer:
             wording = self._local.word(query, budget_s=max(deadline_s - time.monotonic(), LEAST_BUDGET_S))
-            loop.call_soon_threadsafe(worded.set_result, wording)
-            wide = max(POOL * pool, LEAST_POOL) if at_once else 0
+            if reached and not worded.done():
+                loop.call_soon_threadsafe(worded.set_result, wording.repaired)
             return look(self._local, query, request, now_s=now_s, deadline_s=deadline_s, pool=wide, wording=wording)
 
-        async def ask_there() -> list[RemoteAnswer]:
-            await asyncio.wait({worded}, timeout=WORDING_SHARE * settings.remote_search_s)
-            spelt_query = spelt(query, worded.result().repaired if worded.done() else {})
-            return await asyncio.gather(*(self._ask(side, spelt_query, pool, began) for side in reached))
+        async def ask_there() -> Sequence[RemoteAnswer]:
+            """Each remote has the same time, whatever becomes of the others. It runs from the beginning of the
+            search."""
+            whole_s = self._settings.remote_search_s
+            await asyncio.wait({worded}, timeout=WORDING_SHARE * whole_s)
+            asked = spelt(query, worded.result() if worded.done() else {})
+            left_s = max(whole_s - (self._clock.monotonic() - began), LEAST_BUDGET_S)
+            limit, is_patient = query.remote_limit or pool, left_s >= PATIENT_SHARE * whole_s
+            return await asyncio.gather(*(side.search(asked, limit, left_s, patient=is_patient) for side in reached))
 
-        here = loop.run_in_executor(self._threads, look_here)
-        answers: list[RemoteAnswer] = []
-        if at_once:
-            local, answers = await asyncio.gather(here, ask_there())
-        else:
-            local = await here
-            if prefer_speed and any(is_worded(hit.scores) for hit in local.hits):
-                sides, reached = (), []
-            if reached:
-                answers = await ask_there()
-        if news != [side.news for side in self._sides]:  # what others stored or forgot has come in meanwhile
-            worded, deadline_s = loop.create_future(), time.monotonic() + settings.local_search_s
+        local: LocalAnswer | None = None
+        answers: Sequence[RemoteAnswer] = ()
+        if reached and prefer_speed:
             local = await loop.run_in_executor(self._threads, look_here)
+            answers = () if _is_found_by_words(local) else await ask_there()
+        elif reached:
+            local, answers = await asyncio.gather(loop.run_in_executor(self._threads, look_here), ask_there())
+        if news != [side.news for side in reached]:  # what others stored or forgot has come in meanwhile: look again
+            local, deadline_s = None, time.monotonic() + local_s
         failures |= {answer.side.label: answer.error for answer in answers if answer.error is not None}
 
         # One list: of all layers, in the order of the mode or without repeats, and cut to what was asked for.
         def one_list() -> Results:
-            found = self._fused(query, request, local, [one for one in answers if one.error is None])
-            if request.plan is None:
-                return listed(found, request, query)
-            return relevant(self._chosen(found, query, request, request.plan), request)
-
-        def shape(found: Results) -> Results:
-            return shaped(found, query, request, self._view, settings.local_search_s)
+            found_here = local or look_here()
+            is_enough = prefer_speed and not answers and _is_found_by_words(found_here)
+            missed = failures if sides and not is_enough else None
+            found = self._fused(query, request, found_here, answers, missed)
+            plan = request.plan
+            return listed(found, request, query) if plan is None else self._chosen(found, query, request, plan)
 
         if verify is None:
-            found = await loop.run_in_executor(self._threads, lambda: shape(one_list()))
+            found = await loop.run_in_executor(
+                self._threads, lambda: shaped(one_list(), query, request, self._view, local_s)
+            )
         else:
             found = await loop.run_in_executor(self._threads, one_list)
             checked = replace(found, verdicts=await verify(found, query.text))
-            found = await loop.run_in_executor(self._threads, lambda: shape(checked))
-        if sides and found.source is Source.LOCAL:
-            found = replace(found, source=Source.LOCAL_FALLBACK)
-        took_ms = (self._clock.monotonic() - began) * 1000
-        return replace(found, took_ms=took_ms, failures={**(failures if sides else {}), **found.failures})
+            found = await loop.run_in_executor(self._threads, shaped, checked, query, request, self._view, local_s)
+        return replace(found, took_ms=(self._clock.monotonic() - began) * 1000)
 
     @cached_property
     def _embedder(self) -> Embedder | None:
         """Made when a mode first needs it: most processes never search in one."""
         return None if self._new_embedder is None else self._new_embedder()
 
-    async def _ask(self, side: RemoteSide, query: Query, pool: int, search_began: float) -> RemoteAnswer:
-        """Each remote has the same time, whatever becomes of the others. It runs from the beginning of the search."""
-        began = self._clock.monotonic()
-        text, limit = query.remote_text or query.text, query.remote_limit or pool
-        timeout_s = max(self._settings.remote_search_s - (began - search_began), LEAST_BUDGET_S)
-        hits: list[RemoteHit] = []
-        error = None
-        catching_up = asyncio.ensure_future(side.catch_up(timeout_s))
-        try:
-            hits = await side.ask(
-                "a search",
-                lambda remote: remote.search(
-                    text, space=query.space, limit=limit, types=query.types, timeout_s=timeout_s
-                ),
-                patient=timeout_s >= PATIENT_SHARE * self._settings.remote_search_s,
-            )
-        except RemoteError as failed:
-            error = failed.reason
-        await catching_up
-        return RemoteAnswer(side, tuple(hits), (self._clock.monotonic() - began) * 1000, error)
-
     def _chosen(self, found: Results, query: Query, request: Request, plan: ModePlan) -> Results:
-        from kingly_memory.router.search import moded
+        """What a mode makes of the candidates."""
+        from kingly_memory.router.search.moded import chosen
 
         embedder = self._embedder  # loaded once per process, and its first search is not cut for that
         deadline_s = time.monotonic() + self._settings.local_search_s * CHOOSING_SHARE
-        return moded.chosen(
-            found, query, request, plan, embedder=embedder, now=self._clock.now(), deadline_s=deadline_s
+        in_mode = chosen(
+            found, query.text, plan, fold=request.fold, embedder=embedder, now=self._clock.now(), deadline_s=deadline_s
         )
+        return relevant(in_mode, request)
 
-    def _fused(self, query: Query, request: Request, local: LocalAnswer, answered: Sequence[RemoteAnswer]) -> Results:
-        """All that the layers found, as one list."""
+    def _fused(
+        self,
+        query: Query,
+        request: Request,
+        local: LocalAnswer,
+        answers: Sequence[RemoteAnswer],
+        missed: Mapping[str, str] | None,
+    ) -> Results:
+        """All that the layers found, as one list. `missed` are the remotes that gave no answer; None where none was to
+        be asked."""
         found = local_results(query, local)
+        if missed is None:
+            return found
+        found = replace(found, source=Source.LOCAL_FALLBACK, failures={**missed, **found.failures})
+        answered = [answer for answer in answers if answer.error is None]
         if not answered:
             return found
-        layers = {answer.side.label: LayerReport(answer.took_ms, len(answer.hits)) for answer in answered}
-        found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
-        # What has ended answers only where nothing that is alive does.
-        is_ended = any(hit.archived for hit in local.hits)
-        candidates = self._candidates(query, () if is_ended else local.hits, answered)
-        if is_ended and not candidates:
-            return found
-        asked_for = query.remote_limit or request.pool(query.limit)
-        full = [min(hit.relevance for hit in answer.hits) for answer in answered if len(answer.hits) >= asked_for]
-        # Of several remotes the one that has left out the best.
-        hits = fuse(candidates, local_weight=self._settings.local_weight, floor=max(full, default=0.0))
-        return replace(found, hits=hits)
+        from kingly_memory.router.search.remote_side import joined
 
-    def _candidates(self, query: Query, local: Sequence[Hit], answered: Sequence[RemoteAnswer]) -> list[Candidate]:
-        """Each memory once, whoever found it. What a filter or another scope excludes stays out
-        on every path. The best that any remote says of a memory counts.
+        return joined(
+            found,
+            answered,
+            query,
+            query.remote_limit or request.pool(query.limit),
+            local_weight=self._settings.local_weight,
+            reader=self._reader,
+            visible=self._local,
+            now_s=self._clock.now().timestamp(),
+        )
 
-        A copy is as the remote has it now: the text found here may be older, and its lifetime over.
-        """
-        sides = [answer.side.name for answer in answered]
-        deliveries = self._reader.deliveries(sides, [hit.memory.id for hit in local])
-        delivered = {
-            memory_id
-            for each in deliveries.values()
-            for memory_id, delivery in each.items()
-            if delivery.state is DeliveryState.DELIVERED
-        }
-        candidates = {
-            hit.memory.id: Candidate(
-                hit.memory, hit.relevance, None, True, hit.memory.id in delivered, hit.layers, hit.scores
-            )
-            for hit in local
-        }
-        copies: dict[tuple[str, str], tuple[RemoteSide, Row]] = {}
-        now_s = self._clock.now().timestamp()
-        for answer in answered:
-            for stored, hit in answer.side.cache.join(query, answer.hits):
-                row = stored
-                if row.status is MemoryStatus.CACHED and hit.memory_id is not None:
-                    # What two remotes hold of the same memory is one copy, the first one's.
-                    holder, copy = copies.setdefault((hit.memory_id, hit.content), (answer.side, row))
-                    if holder is not answer.side:
-                        candidates.pop(row.memory.id, None)
-                        row = copy
-                candidate = candidates.pop(row.memory.id, None)  # what was found here has been looked at
-                is_alive = candidate or row.status is MemoryStatus.CACHED or self._local.is_alive(row, now_s)
-                if query.admits(row.memory) and is_alive:
-                    candidate = candidate or Candidate(row.memory, None, None, row.position >= 0, True, ())
-                    relevance = max(hit.relevance, candidate.remote or 0.0)
-                    layers = tuple(dict.fromkeys([*candidate.layers, answer.side.label]))
-                    candidates[row.memory.id] = replace(
-                        candidate, memory=row.memory, remote=relevance, in_remote=True, layers=layers
-                    )
-        return list(candidates.values())
+
+def _is_found_by_words(answer: LocalAnswer) -> bool:
+    return any(is_worded(hit.scores) for hit in answer.hits)
+
+
+def look(
+    layer: LocalSearch,
+    query: Query,
+    request: Request,
+    *,
+    now_s: float,
+    deadline_s: float,
+    pool: int = 0,
+    wording: Wording | None = None,
+) -> LocalAnswer:
+    """What this machine finds: `pool` hits, or as many as the request needs at first. Where too few of them are trusted
+    and differ, it looks further down, four times as far each time, until time is over (`cut`).
+
+    Where nothing that is alive answers, what has ended does, if the query takes that and there was time for all of it.
+    """
+    first = request.pool(query.limit)
+
+    def found_in(query: Query, limit: int, most: int) -> LocalAnswer:
+        budget_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
+        query = query if query.limit == limit else replace(query, limit=limit)
+        return layer.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+
+    def found_of(query: Query, pool: int) -> LocalAnswer:
+        found = found_in(query, first, pool)
+        while not found.cut and len(found.hits) >= pool and pool < validation.RESULTS_LIMIT:
+            if request.are_enough([hit.memory for hit in found.hits], query.limit):
+                break
+            if time.monotonic() >= deadline_s - LEAST_BUDGET_S:
+                return found._replace(cut=True)
+            pool = min(pool * _FURTHER, validation.RESULTS_LIMIT)
+            further = found_in(query, pool, pool)
+            best = further if len(further.hits) > len(found.hits) else found  # the further one may have had no time
+            found = best._replace(took_ms=found.took_ms + further.took_ms, cut=further.cut)
+        return found
+
+    alive = found_of(query, max(first, pool))
+    if alive.hits or alive.cut or not query.or_ended:
+        return alive
+    ended = found_of(replace(query, include_archived=True), max(first, pool))
+    hits = tuple(replace(hit, archived=True) for hit in ended.hits)
+    return ended._replace(hits=hits, took_ms=alive.took_ms + ended.took_ms) if hits else alive
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+SHOWING_SHARE = 0.3
+"""Of the time for the local side: what looking for passages may take after the hits are found."""
+
+
+def local_results(query: Query, answer: LocalAnswer) -> Results:
+    """What this machine found, as results."""
+    return Results(
+        hits=answer.hits,
+        source=Source.LOCAL,
+        took_ms=0.0,
+        layers={"local": LayerReport(answer.took_ms, len(answer.hits), answer.cut)},
+        failures={} if answer.without is None else {"vectors": answer.without},
+        repaired=answer.repaired,
+        asked=query.asked,
+    )
+
+
+def relevant(results: Results, request: Request) -> Results:
+    """Without what answers less well than was asked for."""
+    hits = tuple(hit for hit in results if hit.relevance >= request.min_relevance)
+    if len(hits) == len(results):
+        return results
+    return replace(results, hits=hits, excluded={**results.excluded, LOW_RELEVANCE: len(results) - len(hits)})
+
+
+def listed(results: Results, request: Request, query: Query) -> Results:
+    """At most as many hits as are wanted, none of which repeats another; what they stand for besides is named."""
+    results = relevant(results, request)
+    hits: Sequence[Hit] = by_ranks(results.hits) if request.by_ranks else results.hits
+    under: dict[str, tuple[str, ...]] = {}
+    if request.fold and len(hits) > 1:
+        from kingly_memory.retrieval.snippets import fold
+
+        hits, under = fold(hits)
+    if request.fold and len(hits) > 1:
+        from kingly_memory.retrieval.succession import newer_first
+
+        hits = newer_first(hits, query.text)
+    if len(hits) > query.limit:
+        hits = cut(hits, query.limit)
+        under = {hit.memory.id: under[hit.memory.id] for hit in hits if hit.memory.id in under}
+    layers, local = results.layers, results.layers["local"]
+    if len(layers) == 1:
+        layers = {"local": LayerReport(local.took_ms, len(hits), local.cut)}
+    return replace(results, hits=tuple(hits), folded=under, layers=layers)
+
+
+def shaped(found: Results, query: Query, request: Request, view: View, local_s: float) -> Results:
+    """The results as the caller gets them: ended memories are marked, texts have the detail that the request names, and
+    `next` is set where there may be another page. `local_s` is the time that this machine has for a search.
+
+    A `next` names all that was shown so far, and what was folded into it, so that neither a store nor a correction
+    meanwhile shifts a page.
+    """
+    found = view.marked(found) if query.include_archived else found
+    disclosed = found
+    if request.detail is not Detail.FULL or request.budget_tokens is not None:
+        disclosed = _shortened(found, query, request, time.monotonic() + local_s * SHOWING_SHARE)
+    is_last = len(found) < query.limit and len(disclosed) == len(found)
+    ids = {memory_id for hit in disclosed for memory_id in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
+    seen = query.seen | {short_id(memory_id) for memory_id in ids}
+    if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
+        return disclosed
+    is_ended = query.or_ended and disclosed[0].archived
+    return replace(disclosed, next=(_ENDED if is_ended else _ALIVE) + "".join(sorted(seen)))
+
+
+def _shortened(results: Results, query: Query, request: Request, deadline_s: float) -> Results:
+    """The hits in as much detail as was asked for, and no more of them than the budget holds.
+
+    After `deadline_s` on the monotonic clock they are shown by title, and the local layer's report says `cut`.
+    """
+    from kingly_memory.retrieval.snippets import disclose
+
+    disclosed = disclose(
+        results.hits,
+        request.detail,
+        asked=(query.text, *results.repaired.values()),
+        budget_tokens=request.budget_tokens,
+        repeats=results.folded,
+        deadline_s=deadline_s,
+    )
+    ids = disclosed.shown.keys()
+    local = results.layers["local"]
+    return replace(
+        results,
+        hits=disclosed.hits,
+        shown=disclosed.shown,
+        layers={**results.layers, "local": replace(local, cut=local.cut or disclosed.cut)},
+        excluded={**results.excluded, **({BEYOND_BUDGET: disclosed.left_out} if disclosed.left_out else {})},
+        folded=disclosed.named,
+        more_folded=disclosed.unnamed,
+        clusters={memory_id: number for memory_id, number in results.clusters.items() if memory_id in ids},
+        verdicts={memory_id: verdict for memory_id, verdict in results.verdicts.items() if memory_id in ids},
+    )

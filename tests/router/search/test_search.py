@@ -25,7 +25,7 @@ from kingly_memory.ports import (
     RemoteLink,
     RemoteMarks,
 )
-from kingly_memory.router.search import remote_cache, request, search
+from kingly_memory.router.search import remote_cache, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -267,8 +267,7 @@ async def test_time_spent_waiting_for_a_thread_comes_off_the_local_budget(
         return LocalAnswer((), 0.0)
 
     monkeypatch.setattr(LocalSearch, "search", look)
-    for module in (request, search):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    monkeypatch.setattr(search, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     await bench.router.search("anything", include_semantic=False)
     assert budgets[0] == pytest.approx(left_s)
 

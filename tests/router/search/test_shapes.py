@@ -21,7 +21,7 @@ from kingly_memory.home.place import Place
 from kingly_memory.models import Detail, Hit, Query
 from kingly_memory.retrieval import snippets
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch
-from kingly_memory.router.search.request import Request, look
+from kingly_memory.router.search.search import Request, look
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ScriptedLanguageModel
 from kingly_memory.text.writing import estimated_tokens
