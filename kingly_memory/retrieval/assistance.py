@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Results
 from kingly_memory.retrieval.fusion import NAMED, RRF_K, cut_with, is_ours
-from kingly_memory.retrieval.snippets import fold
+from kingly_memory.retrieval.repeats import fold
 from kingly_memory.text.prompts import MATERIAL, answer_of, quoted
 from kingly_memory.text.writing import words
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from kingly_memory.models import Memory
-from kingly_memory.retrieval.succession import NAMED_BY_NUMBER, speaker, supersedes
+from kingly_memory.retrieval.repeats import NAMED_BY_NUMBER, speaker, supersedes
 from kingly_memory.retrieval.verification import (
     NEUTRAL,
     REASON_LIMIT,

@@ -17,7 +17,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, RetrievalMode
 from kingly_memory.retrieval.fusion import is_ours, local_places
-from kingly_memory.retrieval.snippets import groups
+from kingly_memory.retrieval.repeats import groups
 from kingly_memory.text.writing import stems, words
 
 AUTO = "auto"

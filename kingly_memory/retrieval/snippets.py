@@ -1,5 +1,4 @@
-"""What of the hits is shown: one of several that say the same; all of it, the passage that answers, or its title; and
-what fits into a budget. Pure.
+"""What of the hits is shown: all of it, the passage that answers, or its title; and what fits into a budget. Pure.
 
 An agent pays for every token it is shown, so it can look at titles first and ask for the text of what it wants.
 """
@@ -10,12 +9,11 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from kingly_memory.models import Detail, Hit, Memory, Shown
+from kingly_memory.models import Detail, Hit, Shown
 from kingly_memory.text import passages
 from kingly_memory.text.writing import (
     CHARACTERS_PER_TOKEN,
@@ -26,71 +24,6 @@ from kingly_memory.text.writing import (
     without_unbroken,
     words,
 )
-
-# --- what says the same ---------------------------------------------------------------------------------------------
-
-READ = 2_048
-"""Characters up to which texts are compared word by word; longer ones say the same when they are the same."""
-_LINE = "\n"
-"""Where a line ends is a mark too: it keeps the items of a list apart."""
-_QUOTES = str.maketrans("“”„«»‘’", '"""""\'\'')
-
-
-class Folded(NamedTuple):
-    """Hits that all say different things, and the ids of what each of them stands for besides, by its id."""
-
-    hits: tuple[Hit, ...]
-    under: dict[str, tuple[str, ...]]
-
-
-def fold(hits: Sequence[Hit]) -> Folded:
-    """The hits that say something new, in their order; each stands for those behind it that repeat it."""
-    grouped = groups([hit.memory for hit in hits])
-    under: dict[str, tuple[str, ...]] = {
-        hits[first].memory.id: tuple(hits[index].memory.id for index in others) for first, *others in grouped if others
-    }
-    return Folded(tuple(hits[group[0]] for group in grouped), under)
-
-
-def groups(memories: Sequence[Memory]) -> list[list[int]]:
-    """The places of memories that say the same: groups in the order of their first members, members in theirs."""
-    by_statement: dict[Hashable, list[int]] = {}
-    for index, memory in enumerate(memories):
-        by_statement.setdefault(statement(memory), []).append(index)
-    return list(by_statement.values())
-
-
-def statement(memory: Memory) -> Hashable:
-    """What a memory says and who says it: equal for those that say the same.
-
-    Texts say the same when they are the same words and marks in the same order. Only the capital that a text begins
-    with, the mark that ends it, room between words, and a date in front that is the day of storing make no difference.
-    Everything else may: an article (`hepatitis a`), a comma (`the team lost, deploys won`), a capital (`US`).
-    """
-    text, metadata = memory.content, memory.metadata
-    day = memory.created_at.date()
-    content = text if len(text) > READ else _compared(text, day) or text
-    teller = memory.origin, memory.scope.agent, str(metadata.get("speaker"))
-    about = frozenset(memory.tags), metadata.get("record"), str(metadata.get("status"))
-    return teller, about, _compared(memory.title or "", day), content
-
-
-def _compared(text: str, day: date) -> tuple[str, ...]:
-    """The words and the ends of lines, as they are compared."""
-    if not text.isascii():
-        from unicodedata import normalize
-
-        text = normalize("NFC", text).translate(_QUOTES)
-    tokens = [word for line in text.splitlines() if line.strip() for word in (*line.split(), _LINE)][:-1]
-    if len(tokens) > 1 and tokens[0].strip("[]():,") == day.isoformat():
-        del tokens[: 2 if tokens[1] == _LINE else 1]
-    if tokens:
-        tokens[-1] = tokens[-1].rstrip(".!…。！") or tokens[-1]  # but a question is no statement
-        letters = tokens[0].replace("'", "").replace("-", "").strip('",;:()')
-        if letters.isalpha() and letters[1:].islower():  # neither a name of letters nor a code
-            tokens[0] = tokens[0].lower()
-    return tuple(tokens)
-
 
 # --- how much is shown ----------------------------------------------------------------------------------------------
 

@@ -125,7 +125,7 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
 def _newer_first(hits: Sequence[Hit]) -> Sequence[Hit]:
     if len(hits) < 2:  # noqa: PLR2004  # a pair
         return hits
-    from kingly_memory.retrieval.succession import newer_first
+    from kingly_memory.retrieval.repeats import newer_first
 
     return newer_first(hits)
 

@@ -16,8 +16,8 @@ from kingly_memory.errors import LanguageModelError
 from kingly_memory.models import REMOTE_ABOVE, Assist, Detail, LayerReport, Query, Results, Source
 from kingly_memory.ports import LanguageModel
 from kingly_memory.retrieval import assistance
+from kingly_memory.retrieval.repeats import newer_first
 from kingly_memory.retrieval.snippets import disclose
-from kingly_memory.retrieval.succession import newer_first
 from kingly_memory.router import model_replies
 from kingly_memory.router.access import Access
 from kingly_memory.router.search.search import Request, Search, shaped

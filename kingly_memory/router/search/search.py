@@ -76,7 +76,7 @@ class Request:
             return self.plan.are_enough(memories, fold=self.fold)
         if not self.fold:
             return True
-        from kingly_memory.retrieval.snippets import groups
+        from kingly_memory.retrieval.repeats import groups
 
         return len(groups(memories)) >= limit
 
@@ -390,12 +390,9 @@ def listed(results: Results, request: Request, query: Query) -> Results:
     hits: Sequence[Hit] = by_ranks(results.hits) if request.by_ranks else results.hits
     under: dict[str, tuple[str, ...]] = {}
     if request.fold and len(hits) > 1:
-        from kingly_memory.retrieval.snippets import fold
+        from kingly_memory.retrieval.repeats import fold, newer_first
 
         hits, under = fold(hits)
-    if request.fold and len(hits) > 1:
-        from kingly_memory.retrieval.succession import newer_first
-
         hits = newer_first(hits, query.text)
     if len(hits) > query.limit:
         hits = cut(hits, query.limit)

@@ -13,7 +13,7 @@ from kingly_memory.model_calls import TIMEOUT_S, answer
 from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results
 from kingly_memory.ports import Clock, LanguageModel, Searcher
 from kingly_memory.retrieval.claims import CLAIM_READ, Sources, cross_verify, most_similar
-from kingly_memory.retrieval.snippets import groups
+from kingly_memory.retrieval.repeats import groups
 from kingly_memory.retrieval.verification import (
     Basis,
     Judge,

@@ -1,4 +1,5 @@
-"""Facts that change: which of two memories says anew what the other one said (decision D14). By words alone. Pure.
+"""Hits that say what another hit says: those that say the same are one hit, and of facts that change (decision D14) the
+one that was said later stands first. By words alone. Pure.
 
 Two sentences that are alike but for one value may be about two things. So a memory takes another one's place only where
 all but that value is the same and both values are of one sort, or where it takes the other's value back itself (`not X
@@ -11,9 +12,12 @@ that tells of a change stands before an earlier one where it is about the same s
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from datetime import date
 from functools import lru_cache
 from heapq import nlargest
+from operator import attrgetter
+from typing import NamedTuple
 
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, MemoryType, Origin
@@ -35,6 +39,71 @@ LEAST_PART = 0.5
 across words; elsewhere it holds all."""
 
 
+# --- what says the same ---------------------------------------------------------------------------------------------
+
+READ_WHOLE = 2_048
+"""Characters up to which texts are compared word by word; longer ones say the same when they are the same."""
+_LINE = "\n"
+"""Where a line ends is a mark too: it keeps the items of a list apart."""
+_QUOTES = str.maketrans("“”„«»‘’", '"""""\'\'')
+
+
+class Folded(NamedTuple):
+    """Hits that all say different things, and the ids of what each of them stands for besides, by its id."""
+
+    hits: tuple[Hit, ...]
+    under: dict[str, tuple[str, ...]]
+
+
+def fold(hits: Sequence[Hit]) -> Folded:
+    """The hits that say something new, in their order; each stands for those behind it that repeat it."""
+    grouped = groups([hit.memory for hit in hits])
+    under: dict[str, tuple[str, ...]] = {
+        hits[first].memory.id: tuple(hits[index].memory.id for index in others) for first, *others in grouped if others
+    }
+    return Folded(tuple(hits[group[0]] for group in grouped), under)
+
+
+def groups(memories: Sequence[Memory]) -> list[list[int]]:
+    """The places of memories that say the same: groups in the order of their first members, members in theirs."""
+    by_statement: dict[Hashable, list[int]] = {}
+    for index, memory in enumerate(memories):
+        by_statement.setdefault(statement(memory), []).append(index)
+    return list(by_statement.values())
+
+
+def statement(memory: Memory) -> Hashable:
+    """What a memory says and who says it: equal for those that say the same.
+
+    Texts say the same when they are the same words and marks in the same order. Only the capital that a text begins
+    with, the mark that ends it, room between words, and a date in front that is the day of storing make no difference.
+    Everything else may: an article (`hepatitis a`), a comma (`the team lost, deploys won`), a capital (`US`).
+    """
+    text, metadata = memory.content, memory.metadata
+    day = memory.created_at.date()
+    content = text if len(text) > READ_WHOLE else _compared(text, day) or text
+    teller = memory.origin, memory.scope.agent, str(metadata.get("speaker"))
+    about = frozenset(memory.tags), metadata.get("record"), str(metadata.get("status"))
+    return teller, about, _compared(memory.title or "", day), content
+
+
+def _compared(text: str, day: date) -> tuple[str, ...]:
+    """The words and the ends of lines, as they are compared."""
+    if not text.isascii():
+        from unicodedata import normalize
+
+        text = normalize("NFC", text).translate(_QUOTES)
+    tokens = [word for line in text.splitlines() if line.strip() for word in (*line.split(), _LINE)][:-1]
+    if len(tokens) > 1 and tokens[0].strip("[]():,") == day.isoformat():
+        del tokens[: 2 if tokens[1] == _LINE else 1]
+    if tokens:
+        tokens[-1] = tokens[-1].rstrip(".!…。！") or tokens[-1]  # but a question is no statement
+        letters = tokens[0].replace("'", "").replace("-", "").strip('",;:()')
+        if letters.isalpha() and letters[1:].islower():  # neither a name of letters nor a code
+            tokens[0] = tokens[0].lower()
+    return tuple(tokens)
+
+
 # --- of hits ----------------------------------------------------------------------------------------------------------
 
 
@@ -46,8 +115,12 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
     asked = stems(question)
     instead: dict[str, Memory] = {}
     for one, hit in near.items():
-        alike = [near[other].memory for other in near if other != one and _are_near(about[one], about[other])]
-        latest = nlargest(COMPARED, alike, key=lambda memory: memory.updated_at)
+        later = [
+            near[other].memory
+            for other in near
+            if near[other].memory.updated_at > hit.memory.updated_at and _are_near(about[one], about[other])
+        ]
+        latest = nlargest(COMPARED, later, key=attrgetter("updated_at"))
         if (newer := next((other for other in latest if supersedes(other, hit.memory)), None)) is not None:
             instead[one] = newer
     ranked: dict[str, Hit] = {}
@@ -56,7 +129,8 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
         one = hit.memory.id
         if one in ranked:
             return
-        hit = replace(hit, relevance=max(relevance, hit.relevance))
+        if hit.relevance < relevance:
+            hit = replace(hit, relevance=relevance)
         if one in instead:
             put(near[instead[one].id], hit.relevance)  # later and later ones, so there is a last one
             hit = replace(hit, superseded_by=instead[one].id)
@@ -64,10 +138,10 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
         subject = _subject(question, held) if held else held
         for other in near if subject and hit.memory.type is not MemoryType.EPISODIC else ():
             later, share = near[other], near[other].relevance / hit.relevance if hit.relevance else 0.0
-            if other in ranked or share < LEAST_RELEVANCE or not may_follow(later.memory, hit.memory):
+            if other in ranked or share < LEAST_RELEVANCE:
                 continue
             least = LEAST_PART if has_unbroken(hit.memory.content) else 1.0
-            if len(subject & about[other]) < least * len(subject):
+            if len(subject & about[other]) < least * len(subject) or not may_follow(later.memory, hit.memory):
                 continue
             if tells_of_a_change(later.memory):
                 put(later, hit.relevance)
