@@ -12,7 +12,7 @@ from typing import Any
 
 from kingly_memory import ports
 from kingly_memory.adapters.local import rows, sql
-from kingly_memory.adapters.local.matching import any_of
+from kingly_memory.adapters.local.expressions import any_of
 from kingly_memory.documents import LOG, Document, LogSession, Namespace, Place, namespace_of, session_of, text_of
 from kingly_memory.models import JsonObject
 

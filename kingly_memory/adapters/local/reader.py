@@ -1,63 +1,47 @@
-"""Reading the store: memories and their revisions, words, what waits for a remote, contexts and vectors."""
+"""Reading the store: memories and their revisions, what waits for a remote, contexts and vectors; by words see
+`text_index`."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.adapters.local import matching, rows, sql
+from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.connections import Connections
+from kingly_memory.adapters.local.expressions import match_expression
+from kingly_memory.adapters.local.text_index import ROWS_AT_ONCE, TextIndex, read
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import (
-    Beside,
     Change,
-    Corpus,
     Delivery,
     Ends,
     Line,
-    Match,
-    Matches,
     Row,
     Space,
     Talk,
     Vector,
 )
-from kingly_memory.text.writing import has_unbroken
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.document_rows import DocumentReader
 
 _LAST_POSITION = 2**62
 _ALL = -1
-_LAST_CHARACTER = "\U0010ffff"
-_TRIGRAM = 3
-_ROWS_AT_ONCE = 20
-_READ_AT_ONCE = 65_536
-"""Characters of memories between two looks at the deadline."""
-_ROWS_AT = sql.ROWS_AT.format(marks=sql.marks(range(_ROWS_AT_ONCE)))
-_MEMORIES = sql.MEMORIES.format(marks=sql.marks(range(_ROWS_AT_ONCE)))
-_MOST_WORDS = 100_000
-"""Words that a reader keeps between two searches."""
-_LENDERS_AT_ONCE = 16
-"""Between two looks at the deadline."""
+_MEMORIES = sql.MEMORIES.format(marks=sql.marks(range(ROWS_AT_ONCE)))
 
 
-class Reader:
+class Reader(TextIndex):
     """Implements ports.StoreReader. A store that does not exist yet reads as empty."""
 
     def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+        super().__init__(connections)
         self.vectors = VectorRows(connections)
         self.threads = ThreadRows(connections)
-        self._matching = matching.Matching(self._all, self._rows_at, connections.until)
-        self.matches = self._matching.matches
-        self._words: tuple[object, dict[object, list[str]]] = (None, {})
 
     @cached_property
     def documents(self) -> DocumentReader:
@@ -142,7 +126,7 @@ class Reader:
         *,
         oldest_first: bool = False,
     ) -> list[Row]:
-        expression = matching.match_expression(query, statuses=statuses)
+        expression = match_expression(query, statuses=statuses)
         statement, beginning = (sql.PAGE_UP, 0) if oldest_first else (sql.PAGE_DOWN, _LAST_POSITION)
         position = beginning if start is None else start
         found: list[Row] = []
@@ -155,7 +139,7 @@ class Reader:
         return found[:limit]
 
     def in_time(self, query: Query, statuses: Sequence[MemoryStatus], limit: int | None = None) -> list[int]:
-        expression = matching.match_expression(query, statuses=statuses)
+        expression = match_expression(query, statuses=statuses)
         since_s = -math.inf if query.since is None else query.since.timestamp()
         until_s = math.inf if query.until is None else query.until.timestamp()
         found = self._all(sql.IN_TIME, (expression, since_s, until_s, _ALL if limit is None else limit))
@@ -179,84 +163,6 @@ class Reader:
         ahead = self._all(sql.NEXT_END, (space, now_s))
         return Ends({str(kind): over.get(kind, 0) for kind in MemoryType}, ahead[0][0] if ahead else None)
 
-    def passages(
-        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
-    ) -> dict[int, tuple[int, float]]:
-        found: dict[int, tuple[int, float]] = {}
-        with self._connections.until(deadline_s):
-            expression = matching.match_expression(query, f"body : ({matching.any_of(terms)})")
-            only, values = matching.admitted(query, "km_passages.rowid >> 16")
-            for passage, start, score in self._all(sql.PASSAGES.format(admitted=only), (expression, *values, limit)):
-                found.setdefault(rows.position_of(passage), (start, -score))
-        return found
-
-    def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
-        found: list[int] = []
-        with self._connections.until(deadline_s):
-            found += self._matching.latest(matching.match_expression(query, matching.any_term([term])), limit)
-        return self.rows_at(found, time.monotonic())
-
-    def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
-        if not pieces:
-            return Matches(())
-        found: list[tuple[Any, ...]] = []
-        with self._connections.until(deadline_s) as cut:
-            for statement, values in (_unbroken if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces):
-                self._connections.rows(statement, (*values, limit), into=found)
-        readable = matching.readable(query)
-        read = self._rows_at(list(dict.fromkeys(position for (position,) in found)), deadline_s, cut)
-        own = (Match(row, 1.0) for row in read if row.status in readable and query.admits(row.memory))
-        return Matches(tuple(own), bool(cut))
-
-    def frequencies(
-        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
-    ) -> dict[str, int]:
-        own = matching.in_scope([rows.token("p", one) for one in query.spaces])
-        counted: dict[str, int] = {}
-        with self._connections.until(deadline_s):
-            for term in terms:
-                expression = matching.any_term([term])
-                found = self._all(sql.COUNT_OWN, (f"{own} AND {expression}", expression, most))
-                counted[term] = int(found[0][0]) if found else 0
-        return counted
-
-    def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
-        # What was read holds for as long as the index stays as it is; asked first, so that it is never older.
-        structure = self._all(sql.STRUCTURE, ())
-        read_of, known = self._words
-        if structure != read_of or sum(map(len, known.values())) > _MOST_WORDS:
-            self._words = (structure, known := {})
-        if (length, limit, first) not in known:
-            found = self._all(sql.WORDS, (length, first, first + _LAST_CHARACTER, limit))
-            known[length, limit, first] = [word for (word,) in found]
-        return known[length, limit, first]
-
-    def longer(self, beginning: str, most: int, limit: int) -> list[str]:
-        lengths = json.dumps([*range(len(beginning) + 1, len(beginning) + most + 1)])
-        found = self._all(sql.LONGER, (lengths, beginning, beginning + _LAST_CHARACTER, limit))
-        return [word for (word,) in found]
-
-    def corpus(self) -> Corpus:
-        found = self._all(sql.AVERAGES, ())
-        return matching.corpus(found[0][0] if found else b"")
-
-    def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
-        statuses = json.dumps(matching.readable(query))
-        lenders = list(contexts.items())
-        found: dict[int, Beside] = {}
-        with self._connections.until(deadline_s):
-            for first in range(0, len(lenders), _LENDERS_AT_ONCE):
-                some = json.dumps(lenders[first : first + _LENDERS_AT_ONCE])
-                for at, before, after in self._all(sql.NEAR, (some, reach, query.space, statuses)):
-                    found[at] = Beside(_nearest(before, at), _nearest(after, at))
-        return found
-
-    def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
-        return list(self._rows_at(positions, deadline_s, []))
-
-    def _rows_at(self, positions: Sequence[int], deadline_s: float, cut: list[bool]) -> Iterator[Row]:
-        return (row for _, row in _read(self._connections, _ROWS_AT, positions, deadline_s, cut) if row is not None)
-
     def outbox_counts(self, remote: str) -> Mapping[str, int]:
         return {"pending": 0, "leased": 0, "dead": 0, **dict(self._all(sql.OUTBOX_COUNTS, (remote,)))}
 
@@ -277,9 +183,6 @@ class Reader:
     def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
         found = self._all(sql.BY_REMOTE_ID, (remote, json.dumps(list(remote_ids)))) if remote_ids else ()
         return {remote_id: MemoryId(memory_id) for remote_id, memory_id in found}
-
-    def _all(self, statement: str, values: Iterable[Any]) -> list[Any]:
-        return self._connections.rows(statement, values)
 
 
 class ThreadRows:
@@ -357,66 +260,7 @@ class VectorRows:
         return None
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
-        return dict(_read(self._connections, _MEMORIES, memory_ids, deadline_s, []))
-
-
-def _read(
-    connections: Connections, statement: str, names: Sequence[Any], deadline_s: float, cut: list[bool]
-) -> Iterator[tuple[Any, Row | None]]:
-    """Each of those names with its row, None where there is none. Few are read at a time, since a memory may be a
-    thousand times as long as most. Ended by the deadline, which `cut` then notes, but not before a little was read: on
-    a crowded machine the time may be over at the start."""
-    waiting, read = list(names), 0
-    while waiting:
-        some = waiting[:_ROWS_AT_ONCE]
-        marked = [*some, *(some[-1:] * (_ROWS_AT_ONCE - len(some)))]  # always the same statement
-        found = {columns[0]: columns[1:] for columns in connections.rows(statement, marked, most=_READ_AT_ONCE)}
-        is_all = sum(len(value) for _, value, _ in found.values()) <= _READ_AT_ONCE
-        for name in [name for name in some if is_all or name in found]:
-            if read > _READ_AT_ONCE and time.monotonic() >= deadline_s:
-                cut.append(True)
-                return
-            columns = found.get(name)
-            read += len(columns[1]) if columns else 0
-            yield name, rows.read_row(*columns) if columns else None
-        waiting = [*([] if is_all else [name for name in some if name not in found]), *waiting[_ROWS_AT_ONCE:]]
-
-
-def _unbroken(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    """What holds pieces of scripts without word breaks, most of them first: among the latest, and by the piece index,
-    which knows letters by threes, among all."""
-    columns, column_values = matching.column_conditions(query)
-    fields, field_values = matching.field_condition(query)
-    conditions = " AND ".join(filter(None, [*columns, fields]))
-    held = " + ".join([sql.HAS_PIECE] * len(pieces))
-    latest = sql.PIECES_HELD.format(held=held, conditions=conditions)
-    yield latest, [*_written(pieces), *column_values, *field_values]
-    pairs = (
-        piece + next_piece[-1]
-        for piece, next_piece in pairwise(pieces)
-        if len(piece) == len(next_piece) and piece[1:] == next_piece[:-1]
-    )
-    if long := [piece for piece in (*pieces, *pairs) if len(piece) >= _TRIGRAM]:
-        indexed = sql.PIECES.format(conditions=conditions)
-        yield indexed, [matching.any_of(long), *column_values, *field_values]
-
-
-def _by_reading(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    """By reading what the project holds, the latest first: for emoji and the like."""
-    fields, values = matching.field_condition(query)
-    conditions = " AND ".join(filter(None, [*[sql.LITERAL_PIECE] * len(pieces), fields]))
-    yield sql.LITERAL.format(conditions=conditions), [matching.match_expression(query), *_written(pieces), *values]
-
-
-def _written(pieces: Sequence[str]) -> Iterator[str]:
-    """As `sql.LITERAL_PIECE` asks for each: how it is written in JSON, and itself."""
-    return (one for piece in pieces for one in (rows.dump_text(piece), piece))
-
-
-def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:
-    """Positions as SQLite lists them, the nearest first."""
-    found = map(int, positions.split(",")) if positions else ()
-    return tuple(sorted(found, key=lambda position: abs(position - lender)))
+        return dict(read(self._connections, _MEMORIES, memory_ids, deadline_s, []))
 
 
 def _texts(tags: object) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.local import matching
+from kingly_memory.adapters.local import text_index
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.ports import Match
@@ -36,7 +36,7 @@ def test_whatever_is_too_much_to_weigh_a_project_finds_all_that_is_its_own_and_n
     limits: tuple[int, int],
 ) -> None:
     for name, value in zip(("WEIGHED", "FEW"), limits, strict=True):
-        monkeypatch.setattr(matching, name, value)
+        monkeypatch.setattr(text_index, name, value)
     own, foreign = said
     a, b = memory().id, memory().id  # as project names that no other example has
     put(shared, *(memory(text, a) for text in own), *(memory(text, b) for text in foreign))
@@ -64,7 +64,7 @@ def test_without_the_older_ones_that_hold_one_frequent_word_alone_the_best_are_t
     terms = list(dict.fromkeys(asked.split()))
     counted = shared.reader.frequencies(ask(project=a), terms, 10_000)
     for name, value in (("FEW", -1), ("FREQUENT", frequent), ("LATEST", latest)):
-        monkeypatch.setattr(matching, name, value)
+        monkeypatch.setattr(text_index, name, value)
 
     def found(**how: dict[str, int]) -> dict[str, Match]:
         page = shared.reader.matches(ask(project=a), terms, limit, 0, soon(), **how)
@@ -84,7 +84,7 @@ def test_of_memories_with_one_frequent_word_alone_the_latest_do(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("FREQUENT", 10), ("LATEST", 5)):
-        monkeypatch.setattr(matching, name, value)
+        monkeypatch.setattr(text_index, name, value)
     many = [memory(f"amber and much that is said besides {number}") for number in range(20)]
     others = [memory("beryl") for _ in range(30)] + [memory("diamond") for _ in range(90)]
     put(store, memory("amber"), memory("amber beryl"), memory("coral"), *many, *others)
@@ -97,8 +97,8 @@ def test_of_memories_with_one_frequent_word_alone_the_latest_do(
 def test_where_nothing_was_counted_and_where_there_are_many_frequent_words_all_are_weighed(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "FREQUENT", 10)
-    monkeypatch.setattr(matching, "FEW", -1)
+    monkeypatch.setattr(text_index, "FREQUENT", 10)
+    monkeypatch.setattr(text_index, "FEW", -1)
     said = ["amber", "beryl", "coral", "diamond", "emerald"]
     put(store, memory("amber"), *(memory(f"{word} and much that is said besides") for word in said for _ in range(120)))
     counted = dict.fromkeys(said, 121)
@@ -112,7 +112,7 @@ def test_where_nothing_was_counted_and_where_there_are_many_frequent_words_all_a
 def test_what_was_passed_over_is_found_when_all_the_others_may_not_be_shown(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "FREQUENT", 10)
+    monkeypatch.setattr(text_index, "FREQUENT", 10)
     gone = [memory(f"amber, and much more that was said, {number}") for number in range(150)]
     put(store, memory("amber of old"), *gone)
     for one in gone:
@@ -124,20 +124,20 @@ def test_what_was_passed_over_is_found_when_all_the_others_may_not_be_shown(
 def test_of_words_that_are_everywhere_the_memory_with_all_of_them_is_found(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "WEIGHED", 5)
+    monkeypatch.setattr(text_index, "WEIGHED", 5)
     both = memory("amber beryl")
     put(store, both, *(memory(word) for word in ["amber", "beryl"] * 30))
     assert contents(match(store, "amber", "beryl", limit=10))[0] == "amber beryl"
 
 
 def test_rarer_word_is_weighed_when_the_other_is_everywhere(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "WEIGHED", 5)
+    monkeypatch.setattr(text_index, "WEIGHED", 5)
     put(store, memory("coral"), *(memory("amber") for _ in range(30)))
     assert contents(match(store, "amber", "coral", limit=3)) == ["coral", "amber", "amber"]
 
 
 def test_later_pages_go_on_where_the_first_ended(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "WEIGHED", 5)
+    monkeypatch.setattr(text_index, "WEIGHED", 5)
     put(store, *(memory(f"amber {number}") for number in range(30)))
     pages = [contents(store.reader.matches(ask(), ["amber"], 10, offset, soon())) for offset in (0, 10, 20)]
     assert sorted(text for page in pages for text in page) == sorted(f"amber {number}" for number in range(30))

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kingly_memory.adapters.local import text_index
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Hit, Memory, MemoryStatus, MemoryType, Query
-from kingly_memory.ports import Matches, Transaction
+from kingly_memory.ports import Matches, Row, Transaction
 from kingly_memory.router.search import local
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
@@ -104,12 +105,19 @@ def test_what_a_filter_admits_is_found_behind_all_that_it_does_not(
     "wanted",
     [{"by": "x"}, {"n": {"$lt": 3}}, {"n": {"$in": [0, 1, 2]}}, {"n": {"$ne": 5}, "by": "x"}, {"of": {"a": [1]}}],
 )
-def test_a_filter_is_asked_before_memories_are_read(store: DiskStore, wanted: dict[str, Any]) -> None:
+def test_a_filter_is_asked_before_memories_are_read(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
+) -> None:
     old = [memory(f"parcel {number}", metadata={"n": number, "by": "x", "of": {"a": [1]}}) for number in range(3)]
     put(store, *old, *(memory("parcel", metadata={"n": 5, "by": "y"}) for _ in range(500)))
     read: list[int] = []
-    whole = store.reader._matching._read
-    store.reader._matching._read = lambda at, *rest: (read.extend(at), whole(at, *rest))[1]  # type: ignore[func-returns-value]
+    whole = text_index.rows_at
+
+    def noted(connections: Any, positions: Sequence[int], deadline_s: float, cut: list[bool]) -> Iterator[Row]:
+        read.extend(positions)
+        return whole(connections, positions, deadline_s, cut)
+
+    monkeypatch.setattr(text_index, "rows_at", noted)
     assert len(answers(store, "parcel", metadata=wanted)) == 3
     assert len(read) == 3
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.local import matching, rows
+from kingly_memory.adapters.local import rows, text_index
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime
@@ -285,7 +285,7 @@ def test_index_knows_how_much_it_holds(store: DiskStore) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_record_of_how_much_there_is_reads_as_some_amount(record: bytes) -> None:
-    corpus = matching.corpus(record)
+    corpus = text_index.read_corpus(record)
     assert corpus.rows >= 0
     assert rarity(3, corpus) > 0
 
