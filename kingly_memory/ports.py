@@ -630,6 +630,10 @@ class ThreadRows(Protocol):
 class StoreReader(MemoryReader, Protocol):
     """Everything that can be read, from any thread."""
 
+    def in_one_go(self, look: Callable[[], T]) -> T:
+        """What a look gives. All that it reads is read from one file, whatever takes that file's place meanwhile."""
+        ...
+
     @property
     def vectors(self) -> VectorRows: ...
 

@@ -136,12 +136,12 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
             hit = replace(hit, superseded_by=instead[one].id)
         held = asked & about.get(one, set())
         subject = _subject(question, held) if held else held
+        least = len(subject) * (LEAST_PART if has_unbroken(hit.memory.content) else 1.0)
         for other in near if subject and hit.memory.type is not MemoryType.EPISODIC else ():
             later, share = near[other], near[other].relevance / hit.relevance if hit.relevance else 0.0
             if other in ranked or share < LEAST_RELEVANCE:
                 continue
-            least = LEAST_PART if has_unbroken(hit.memory.content) else 1.0
-            if len(subject & about[other]) < least * len(subject) or not may_follow(later.memory, hit.memory):
+            if len(subject & about[other]) < least or not may_follow(later.memory, hit.memory):
                 continue
             if tells_of_a_change(later.memory):
                 put(later, hit.relevance)

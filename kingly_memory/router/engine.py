@@ -74,16 +74,7 @@ class Engine:
         sides = runtime.remotes.sides_of(station.space)
         self.view = View(station, store=store, local=self.local, clock=clock)
         self.associations = Associations(station, reader=reader, local=self.local, clock=clock)
-        self.searching = Search(
-            view=self.view,
-            reader=reader,
-            local=self.local,
-            sides=sides,
-            embedder=runtime.embedder,
-            threads=runtime.threads,
-            clock=clock,
-            settings=settings,
-        )
+        self.searching = Search(self, self.view, self.local, sides, embedder=runtime.embedder)
         self.contexts = Contexts(
             station.space,
             station.agent,
@@ -132,7 +123,7 @@ class Engine:
     async def read(self, look: Callable[[], T]) -> T:
         """Look on a reader thread. Raises RouterClosed, StoreError, and what the look raises."""
         await self.opened()
-        return await asyncio.get_running_loop().run_in_executor(self.runtime.threads, look)
+        return await asyncio.get_running_loop().run_in_executor(self.runtime.threads, self.reader.in_one_go, look)
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
         """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from kingly_memory.adapters.local import rows, safety, sql, sqlite, upgrades
 from kingly_memory.adapters.local.folder import Folder, Log
@@ -25,6 +25,7 @@ from kingly_memory.errors import StoreDamaged, StoreError
 from kingly_memory.filters import admits
 
 IsOver = Callable[[], bool]
+T = TypeVar("T")
 
 _STEPS_BETWEEN_LOOKS = 100
 """SQLite instructions between two looks at the deadline: about 10 rows, of which a very long one takes milliseconds."""
@@ -46,6 +47,9 @@ class _Opened:
 class _Local(threading.local):
     is_over: IsOver | None = None
     """When what this thread asks just now has to end."""
+    in_one_go = False
+    held: _Opened | None = None
+    """The connection that this thread goes on with while it is `in_one_go`."""
 
 
 class Connections:
@@ -63,6 +67,7 @@ class Connections:
         self._local = _Local()
         self._lock = threading.Lock()
         self._idle: list[_Opened] = []
+        self._lent: set[_Opened] = set()
         self._generation = 0
 
     def rows(
@@ -109,8 +114,22 @@ class Connections:
         finally:
             self._local.is_over = before
 
+    def in_one_go(self, look: Callable[[], T]) -> T:
+        """What a look gives, all of whose statements this thread asks on one connection. Whether the same file still
+        lies in the store is checked once: that takes longer than most statements do."""
+        if self._local.in_one_go:
+            return look()
+        self._local.in_one_go = True
+        try:
+            return look()
+        finally:
+            self._local.in_one_go = False
+            held, self._local.held = self._local.held, None
+            if held is not None:
+                self._give_back(held)
+
     def close(self) -> None:
-        """Close all connections, each at the end of its statement. Who asks again gets another."""
+        """Close all connections, each at the end of its statement or look. Who asks again gets another."""
         with self._lock:
             self._generation += 1
             idle, self._idle = self._idle, []
@@ -119,14 +138,16 @@ class Connections:
 
     def forked(self) -> list[_Opened]:
         """In a child: begin anew. The parent's connections, which are returned, must be neither used nor closed."""
-        idle, self._idle, self._lock = self._idle, [], threading.Lock()
+        inherited = [*self._idle, *self._lent]
+        self._idle, self._lent, self._lock, self._local = [], set(), threading.Lock(), _Local()
         self._generation += 1
-        return idle
+        return inherited
 
     def _ask(self, statement: str, values: tuple[Any, ...], most: float, found: list[tuple[Any, ...]]) -> None:
-        opened = self._taken()
+        opened, self._local.held = self._local.held or self._taken(), None
         if opened is None:
             return
+        is_kept = self._local.in_one_go
         try:
             if opened.is_over is not self._local.is_over:
                 opened.is_over = self._local.is_over
@@ -144,14 +165,22 @@ class Connections:
         except sqlite.Error as error:
             if safety.primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                 raise
+            is_kept = False
             raise self._worded(error, opened.inode) from error
         finally:
-            with self._lock:
-                is_kept = opened.generation == self._generation
-                if is_kept:
-                    self._idle.append(opened)
-            if not is_kept:
-                opened.connection.close()
+            if is_kept and opened.generation == self._generation:
+                self._local.held = opened
+            else:
+                self._give_back(opened)
+
+    def _give_back(self, opened: _Opened) -> None:
+        with self._lock:
+            self._lent.discard(opened)
+            is_kept = opened.generation == self._generation
+            if is_kept:
+                self._idle.append(opened)
+        if not is_kept:
+            opened.connection.close()
 
     def _taken(self) -> _Opened | None:
         """A connection to the file that lies in the store now."""
@@ -159,11 +188,14 @@ class Connections:
         while self._idle:
             with self._lock:
                 opened = self._idle.pop() if self._idle else None
+                if opened is not None:
+                    self._lent.add(opened)
             if opened is None:
                 break
             # Of a WAL that was deleted we still see all; one that was made since has what is new.
             if opened.inode == inode and (log == opened.log or log[0] is None):
                 return opened
+            self._lent.discard(opened)
             opened.connection.close()
         if self._folder.is_empty():
             self._folder.check_not_lost()
@@ -205,7 +237,9 @@ class Connections:
             connection.close()
             self._upgrade()
             return self._taken()
-        return _Opened(connection, inode, self._folder.log(), self._generation)
+        opened = _Opened(connection, inode, self._folder.log(), self._generation)
+        self._lent.add(opened)
+        return opened
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
         return safety.failure(error, str(self._folder.store), inode, safety.READ_WAIT_S, writing=False)

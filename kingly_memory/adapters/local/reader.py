@@ -40,6 +40,7 @@ class Reader(TextIndex):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
+        self.in_one_go = connections.in_one_go
         self.vectors = VectorRows(connections)
         self.threads = ThreadRows(connections)
 

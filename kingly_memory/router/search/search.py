@@ -22,13 +22,14 @@ from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, Local
 
 if TYPE_CHECKING:
     import asyncio
-    from concurrent.futures import Executor
 
-    from kingly_memory.ports import Clock, Embedder, StoreReader
+    from kingly_memory.ports import Embedder
     from kingly_memory.retrieval.modes import ModePlan
+    from kingly_memory.router.access import Access
     from kingly_memory.router.search.remote_side import RemoteAnswer, RemoteSide
     from kingly_memory.router.view import View
     from kingly_memory.settings import Settings
+
 
 Verify = Callable[[Results, str], Awaitable[Mapping[str, JsonObject]]]
 """Checks what was found for a question, and says by id what came of that."""
@@ -169,25 +170,21 @@ class Search:
 
     def __init__(
         self,
-        *,
+        access: Access,
         view: View,
-        reader: StoreReader,
         local: LocalSearch,
         sides: Sequence[RemoteSide],
+        *,
         embedder: Callable[[], Embedder] | None,
-        threads: Executor,
-        clock: Clock,
-        settings: Settings,
     ) -> None:
         """`embedder` compares memories with each other in the modes; without one they are compared word by word."""
         self._view = view
-        self._reader = reader
         self._local = local
         self._sides = tuple(sides)
         self._new_embedder = embedder
-        self._threads = threads
-        self._clock = clock
-        self._settings = settings
+        self._access = access
+        self._clock = access.clock
+        self._settings = access.settings
 
     async def find(
         self,
@@ -236,10 +233,10 @@ class Search:
         local: LocalAnswer | None = None
         answers: Sequence[RemoteAnswer] = ()
         if reached and prefer_speed:
-            local = await loop.run_in_executor(self._threads, look_here)
+            local = await self._access.read(look_here)
             answers = () if _is_found_by_words(local) else await ask_there()
         elif reached:
-            local, answers = await asyncio.gather(loop.run_in_executor(self._threads, look_here), ask_there())
+            local, answers = await asyncio.gather(self._access.read(look_here), ask_there())
         if news != [side.news for side in reached]:  # what others stored or forgot has come in meanwhile: look again
             local, deadline_s = None, time.monotonic() + local_s
         failures |= {answer.side.label: answer.error for answer in answers if answer.error is not None}
@@ -254,13 +251,11 @@ class Search:
             return listed(found, request, query) if plan is None else self._chosen(found, query, request, plan)
 
         if verify is None:
-            found = await loop.run_in_executor(
-                self._threads, lambda: shaped(one_list(), query, request, self._view, local_s)
-            )
+            found = await self._access.read(lambda: shaped(one_list(), query, request, self._view, local_s))
         else:
-            found = await loop.run_in_executor(self._threads, one_list)
+            found = await self._access.read(one_list)
             checked = replace(found, verdicts=await verify(found, query.text))
-            found = await loop.run_in_executor(self._threads, shaped, checked, query, request, self._view, local_s)
+            found = await self._access.read(lambda: shaped(checked, query, request, self._view, local_s))
         return replace(found, took_ms=(self._clock.monotonic() - began) * 1000)
 
     @cached_property
@@ -304,7 +299,7 @@ class Search:
             query,
             query.remote_limit or request.pool(query.limit),
             local_weight=self._settings.local_weight,
-            reader=self._reader,
+            reader=self._access.reader,
             visible=self._local,
             now_s=self._clock.now().timestamp(),
         )
