@@ -63,7 +63,10 @@ class Visible:
         hidden = {MemoryStatus.FORGOTTEN} if query.include_archived else {MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED}
         admitted = [row for row in rows if row.status not in hidden and query.admits(row.memory)]
         if query.wide:
-            admitted = [row for row in admitted if not self._is_overruled(row.memory, query.space)]
+            own = query.space
+            admitted = [
+                row for row in admitted if row.memory.scope.space == own or not self._is_overruled(row.memory, own)
+            ]
         resting = [row.memory.id for row in admitted if row.status is MemoryStatus.ARCHIVED]
         if query.or_ended and resting:  # only what is in the archive because it has ended
             why = self._reader.facets(archive.FACET, resting)
@@ -75,7 +78,7 @@ class Visible:
 
     def _is_overruled(self, memory: Memory, space: str) -> bool:
         """True for a memory of every project where this project has one of its own under the same key."""
-        if memory.scope.space == space or memory.key is None:
+        if memory.key is None:
             return False
         own_id = self._reader.id_of_key(space, memory.key)
         own = None if own_id is None else self._reader.row(own_id)

@@ -7,6 +7,7 @@ import heapq
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -252,25 +253,24 @@ class LocalSearch(Visible):
         worded_s = time.monotonic()
         left_s = max(began + budget_s - worded_s, budget_s * LEAST_SHARE)
         look_s, judge_s = worded_s + left_s * LOOK_SHARE, worded_s + left_s * JUDGE_SHARE
-        question = Question(wording.terms, self._reader.corpus(), wording.pieces)
-        judge = _Judge(question, lambda rows: self.shown(rows, query, now_s), judge_s)
-        self._gather(query, wording, judge, look_s)
+        candidates = _Candidates(self, self._reader, query, wording, now_s=now_s, deadline_s=judge_s)
+        candidates.gather(look_s)
         if query.neighbours:
-            self._lend(query, judge)
-        best = heapq.nlargest(wanted, judge.found.values(), key=lambda candidate: candidate.rank)
+            candidates.lend()
+        best = heapq.nlargest(wanted, candidates.found.values(), key=attrgetter("rank"))
         hits = self._named(query, now_s)
         hit_ids = {hit.memory.id for hit in hits}
         # The best has the share of the question that it holds, the others their share of its score.
-        scale = judge.coverage(best[0]) / best[0].rank[0] if best else 1.0
+        scale = candidates.coverage(best[0]) / best[0].rank[0] if best else 1.0
         for candidate in best:
             if candidate.row.memory.id not in hit_ids:
                 figures = {"bm25": candidate.own, "context": candidate.lent, "lift": candidate.lift}
                 scores = {name: value for name, value in figures.items() if value and (name, value) != ("lift", 1.0)}
-                if candidate.row.position in judge.passages:
-                    scores[PASSAGE] = float(judge.passages[candidate.row.position][0])
+                if candidate.row.position in candidates.passages:
+                    scores[PASSAGE] = float(candidates.passages[candidate.row.position][0])
                 hits.append(Hit(candidate.row.memory, min(candidate.rank[0] * scale, 1.0), HERE, scores))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(tuple(hits[:wanted]), took_ms, wording.cut or judge.cut, wording.repaired)
+        return LocalAnswer(tuple(hits[:wanted]), took_ms, wording.cut or candidates.cut, wording.repaired)
 
     def _named(self, query: Query, now_s: float) -> list[Hit]:
         """The memory whose key is the whole question."""
@@ -281,40 +281,60 @@ class LocalSearch(Visible):
         rows = [] if row is None else self.shown([row], query, now_s)
         return [Hit(row.memory, 1.0, HERE, {"key": 1.0}) for row in rows]
 
-    def _gather(self, query: Query, wording: Wording, judge: _Judge, deadline_s: float) -> None:
-        """Let the judge have what the index finds: pages of matches until there are enough that may be shown."""
+
+class _Candidates:
+    """What one search of this machine has found so far, by position: rows that may be shown, and what they are worth.
+    `cut`: the deadline left some out, or of some only the beginning was read."""
+
+    def __init__(
+        self, visible: Visible, reader: StoreReader, query: Query, wording: Wording, *, now_s: float, deadline_s: float
+    ) -> None:
+        self._visible = visible
+        self._reader = reader
+        self._query = query
+        self._wording = wording
+        self._question = Question(wording.terms, reader.corpus(), wording.pieces)
+        self._now_s = now_s
+        self._deadline_s = deadline_s
+        self.cut = False
+        self.found: dict[int, _Candidate] = {}
+        self.passages: Mapping[int, tuple[int, float]] = {}
+
+    def gather(self, deadline_s: float) -> None:
+        """Take what the index finds: pages of matches until there are enough that may be shown."""
+        query, wording = self._query, self._wording
         size, offset = max(query.limit * 2, SHORTLIST), 0
         page = Matches(())
         if wording.pieces:
             page = self._reader.containing(query, wording.pieces, size, deadline_s)
-            judge.take(page.found)
+            self._take(page.found)
         if wording.looked_up and not page.cut:
-            judge.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
-        if judge.passages:
+            self.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
+        if self.passages:
             most = max(query.limit, LONG_READ)
-            best = heapq.nlargest(most, judge.passages, key=lambda position: judge.passages[position][1])
+            best = heapq.nlargest(most, self.passages, key=lambda position: self.passages[position][1])
             rows = self._reader.rows_at(best, deadline_s)
-            judge.take([Match(row, judge.passages[row.position][1]) for row in rows])
+            self._take([Match(row, self.passages[row.position][1]) for row in rows])
         rows_with = wording.rows_with
         while wording.looked_up and not page.cut:
             page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
-            judge.take([match for match in page.found if match.row.position not in judge.found])
-            if len(judge.found) >= query.limit or page.at_end:
+            self._take([match for match in page.found if match.row.position not in self.found])
+            if len(self.found) >= query.limit or page.at_end:
                 break
             rows_with = None
             if not page.has_passed_over:  # what was may rank before what was found
                 offset, size = offset + size, size * 4
-        judge.cut |= page.cut
+        self.cut |= page.cut
 
-    def _lend(self, query: Query, judge: _Judge) -> None:
+    def lend(self) -> None:
         """Let the best hits lend part of their score to what was said just before and after them."""
-        found = judge.found
+        query, found = self._query, self.found
         lending = [candidate for candidate in found.values() if lends(candidate.row.memory)]
         lenders = heapq.nlargest(LENDERS, lending, key=lambda candidate: candidate.own)
         contexts = {one.row.position: str(one.row.memory.scope.context_id) for one in lenders}
         if not contexts:
             return
-        beside = self._reader.beside(query, contexts, lexical.REACH, judge.deadline_s)
+        beside = self._reader.beside(query, contexts, lexical.REACH, self._deadline_s)
         lent = loans(beside)
         amounts = {at: sum(found[loan.lender].own * loan.share for loan in several) for at, several in lent.items()}
         for position in lent.keys() & found.keys():
@@ -323,50 +343,39 @@ class LocalSearch(Visible):
         least = ranks[-1] / lexical.NAMED_TWICE if len(ranks) == query.limit else 0.0
         promising = [position for position in lent if position not in found and amounts[position] > least]
         borrowers = heapq.nlargest(BORROWERS, promising, key=lambda position: amounts[position])
-        rows = self._reader.rows_at(borrowers, judge.deadline_s)
-        for row in judge.shown(rows):
+        rows = self._reader.rows_at(borrowers, self._deadline_s)
+        for row in self._visible.shown(rows, query, self._now_s):
             if lends(row.memory):
-                found[row.position] = judge.candidate(row)
+                found[row.position] = self._candidate(row)
                 found[row.position].lent, found[row.position].loans = amounts[row.position], lent[row.position]
-        is_late = time.monotonic() >= judge.deadline_s
-        judge.cut |= is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
+        is_late = time.monotonic() >= self._deadline_s
+        self.cut |= is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
 
-
-class _Judge:
-    """Says what rows are worth to one question, and keeps those that may be `shown`, by position. `cut`: the deadline
-    left some out, or of some only the beginning was read."""
-
-    def __init__(self, question: Question, shown: Callable[[list[Row]], list[Row]], deadline_s: float) -> None:
-        self.question = question
-        self.shown = shown
-        self.deadline_s = deadline_s
-        self.cut = False
-        self.found: dict[int, _Candidate] = {}
-        self.passages: Mapping[int, tuple[int, float]] = {}
-
-    def take(self, matches: Sequence[Match]) -> None:
+    def _take(self, matches: Sequence[Match]) -> None:
         """Keep those of the index' matches that may be shown, but for what it found by another word alone.
 
         What is too long to be read to its end and has no passage that answers is worth at least what the index says,
         and so is what was found by a letter that is read otherwise here.
         """
-        positions = {row.position for row in self.shown([match.row for match in matches])}
+        positions = {
+            row.position for row in self._visible.shown([match.row for match in matches], self._query, self._now_s)
+        }
         for row, bm25 in matches:
             if row.position in positions:
                 is_whole = len(row.memory.content) <= READ or row.position in self.passages
-                self.cut |= not is_whole and time.monotonic() >= self.deadline_s
-                candidate = self.candidate(row)
+                self.cut |= not is_whole and time.monotonic() >= self._deadline_s
+                candidate = self._candidate(row)
                 if candidate.own or not candidate.by_chance or not is_whole:
                     candidate.own = candidate.own if candidate.own and is_whole else max(candidate.own, bm25)
                     self.found[row.position] = candidate
 
-    def candidate(self, row: Row) -> _Candidate:
+    def _candidate(self, row: Row) -> _Candidate:
         """A memory is worth what its best passage is worth."""
-        in_time, memory = time.monotonic() < self.deadline_s, row.memory
+        in_time, memory = time.monotonic() < self._deadline_s, row.memory
         passage, _ = self.passages.get(row.position, (None, 0.0))
-        own = self.question.own(memory, READ if in_time else READ_LATE, passage)
+        own = self._question.own(memory, READ if in_time else READ_LATE, passage)
         self.cut |= not in_time and len(memory.content) - (passage or 0) > READ_LATE
-        return _Candidate(row, own.score, own.held, lexical.lift(self.question.names, memory), own.by_chance)
+        return _Candidate(row, own.score, own.held, lexical.lift(self._question.names, memory), own.by_chance)
 
     def coverage(self, best: _Candidate) -> float:
         """How much of the question a candidate holds, in (0, 1]; what it was lent counts by its share."""
@@ -374,4 +383,4 @@ class _Judge:
         for lender, share in best.loans:
             for at, degree in self.found[lender].held.items():
                 held[at] = max(held.get(at, 0.0), degree * share)
-        return self.question.coverage(held)
+        return self._question.coverage(held)
