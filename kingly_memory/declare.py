@@ -10,8 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from kingly_memory.errors import InvalidInput
-from kingly_memory.validation import shown
+from kingly_memory.errors import InvalidInput, NothingUnder
 
 NOT_GIVEN: Any = ...
 F = TypeVar("F", bound=Callable[..., Any])
@@ -219,13 +218,6 @@ def example(call: str, answers: str) -> Callable[[F], F]:
         return function
 
     return declare
-
-
-class NothingUnder(InvalidInput):
-    """Nothing in the project has that key or id."""
-
-    def __init__(self, name: str, what: str = "is stored", field: str = "key_or_id") -> None:
-        super().__init__(field, f"nothing {what} under {shown(name)!r} in this project")
 
 
 KEY_OR_ID = Arg("key or id of a memory", "KEY_OR_ID")

@@ -36,6 +36,13 @@ class NoSuchRevision(InvalidInput):
         super().__init__("revision", f"{name[:200]!r} has no revision {revision}; `kingly-memory history` lists them")
 
 
+class NothingUnder(InvalidInput):
+    """Nothing in the project has that key or id."""
+
+    def __init__(self, name: object, what: str = "is stored", field: str = "key_or_id") -> None:
+        super().__init__(field, f"nothing {what} under {str(name)[:40]!r} in this project")
+
+
 class KeptForEveryProject(InvalidInput):
     """A memory is kept for every project: a single one reads it, and does not change it."""
 

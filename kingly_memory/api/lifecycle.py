@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
-from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, NothingUnder, example, verb
-from kingly_memory.errors import InvalidInput, KeptForEveryProject
+from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, example, verb
+from kingly_memory.errors import InvalidInput, KeptForEveryProject, NothingUnder
 from kingly_memory.lifecycle import compaction, decay
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, project_and_user, whose
 

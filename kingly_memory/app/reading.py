@@ -16,7 +16,6 @@ from kingly_memory.errors import StoreError
 from kingly_memory.home.place import Place
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Page, Receipt, Results, project_and_user
 from kingly_memory.ports import Transaction
-from kingly_memory.router.lifecycle import usage
 from kingly_memory.router.view import View, Visible
 from kingly_memory.settings import Settings
 
@@ -135,6 +134,8 @@ class LocalReader(View):
         counting = [one for one, lifetime in self._local.lifetimes(memory_ids).items() if lifetime.slides]
         if not counting:
             return
+        from kingly_memory.router.lifecycle import usage
+
         now_s = self._now_s()
 
         def change(transaction: Transaction) -> None:

@@ -25,8 +25,8 @@ from kingly_memory.cli.commands import (
 from kingly_memory.cli.output import Answer, Output, facts
 from kingly_memory.cli.parser import PROGRAM, UsageError, help_of, parse
 from kingly_memory.cli.place import arguments, elsewhere, place_of, reading, routing, whole_ids
-from kingly_memory.declare import NothingUnder, Verb
-from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
+from kingly_memory.declare import Verb
+from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError, NothingUnder
 from kingly_memory.models import JsonObject
 
 NAMES_A_MEMORY = ("KEY_OR_ID", "FROM", "TO", "THREAD", "OTHER", "THOUGHT")

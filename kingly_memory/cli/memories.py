@@ -39,8 +39,7 @@ from kingly_memory.cli.place import (
     reading,
     routing,
 )
-from kingly_memory.declare import NothingUnder
-from kingly_memory.errors import InvalidInput, KeptForEveryProject, KinglyMemoryError
+from kingly_memory.errors import InvalidInput, KeptForEveryProject, KinglyMemoryError, NothingUnder
 from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.models import (
     DeliveryState,

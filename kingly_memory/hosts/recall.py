@@ -39,7 +39,7 @@ def for_prompt(prompt: str, session: str | None, place: Place, settings: Setting
     check_trusted(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
         around = reader.surroundings()
-        gathered = candidates.for_prompt(prompt, around, settings.local_search_s)
+        gathered = reader.rows.in_one_go(lambda: candidates.for_prompt(prompt, around, settings.local_search_s))
     return _recalled(gathered, session, place, settings, around, occasion="prompt", least=LEAST)
 
 
@@ -51,7 +51,7 @@ def for_start(session: str | None, place: Place, settings: Settings, *, anew: bo
     check_trusted(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
         around = reader.surroundings()
-        gathered = candidates.for_start(_of_project(reader, around, session), around)
+        gathered = reader.rows.in_one_go(lambda: candidates.for_start(_of_project(reader, around, session), around))
     return _recalled(gathered, session, place, settings, around, occasion="start", anew=anew)
 
 

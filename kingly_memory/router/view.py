@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
-from kingly_memory.declare import NothingUnder
-from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged, StoreError
+from kingly_memory.errors import InvalidInput, NoSuchRevision, NothingUnder, RecordDamaged, StoreError
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import (
@@ -34,7 +33,6 @@ from kingly_memory.models import (
     spaces_read,
 )
 from kingly_memory.ports import HOME, MET, READ, Delivery, LocalStore, MemoryReader, Now, Row, StoreReader
-from kingly_memory.router.lifecycle import archive
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link as MemoryLink
@@ -69,6 +67,8 @@ class Visible:
             ]
         resting = [row.memory.id for row in admitted if row.status is MemoryStatus.ARCHIVED]
         if query.or_ended and resting:  # only what is in the archive because it has ended
+            from kingly_memory.router.lifecycle import archive
+
             why = self._reader.facets(archive.FACET, resting)
             other = {memory_id for memory_id in resting if why.get(memory_id, {}).get("policy") != LIFETIMES}
             admitted = [row for row in admitted if row.memory.id not in other]
