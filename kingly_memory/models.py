@@ -234,7 +234,7 @@ class Scope:
         project, user = project_and_user(space)
         return cls(project, user, agent, context_id)
 
-    @cached_property  # a search looks at it four times for every memory
+    @cached_property  # a search looks at it several times for every memory
     def space(self) -> str:
         return space_of(self.project, self.user)
 
@@ -242,6 +242,11 @@ class Scope:
         """`user` is there only where the memory belongs to one."""
         user = {} if self.user is None else {"user": self.user}
         return {"project": self.project, **user, "agent": self.agent, "context_id": self.context_id}
+
+
+@lru_cache(maxsize=512)  # a search reads many of a few
+def _scope(project: str | None, user: str | None, agent: str | None, context_id: str | None) -> Scope:
+    return Scope(project, user, agent, context_id)
 
 
 _REPR_CHARACTERS = 60
@@ -320,7 +325,7 @@ class Memory:
             confidence=data["confidence"],
             tags=tuple(data["tags"]),
             title=data["title"],
-            scope=Scope(scope["project"], scope.get("user"), scope["agent"], scope["context_id"]),
+            scope=_scope(scope["project"], scope.get("user"), scope["agent"], scope["context_id"]),
             origin=Origin(data["origin"]),
             created_at=datetime.fromisoformat(data["created_at"]),
             updated_at=datetime.fromisoformat(data["updated_at"]),

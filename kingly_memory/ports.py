@@ -655,8 +655,8 @@ class StoreReader(MemoryReader, Protocol):
         *,
         rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
-        """Rows holding at least one of the terms, best BM25 first, within the filters that the index knows
-        (project, status, types, tags, agent, context). `deadline_s` is on the monotonic clock.
+        """Rows that pass every filter and hold at least one of the terms, best BM25 first. `deadline_s` is on the
+        monotonic clock.
 
         `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, rows that hold
         one frequent term and no other may be passed over but for the latest, which is much faster: no page goes on from
@@ -672,8 +672,8 @@ class StoreReader(MemoryReader, Protocol):
         ...
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
-        """Rows whose content holds pieces literally: of scripts without word breaks one or more, most of them first; of
-        anything else, such as emoji, every one, the latest first."""
+        """Rows that pass every filter and whose content holds pieces literally: of scripts without word breaks one or
+        more, most of them first; of anything else, such as emoji, every one, the latest first."""
         ...
 
     def frequencies(

@@ -56,10 +56,17 @@ class Visible:
         self._last_use = last_use
 
     def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
-        """The rows whose status, filters and lifetime let them be shown. Where the archive is asked for, so is what
-        waits for a sweep to put it there."""
+        """The rows whose status, filters and lifetime let them be shown."""
+        return self.lasting(self.admitted(rows, query), query, now_s)
+
+    def admitted(self, rows: Iterable[Row], query: Query) -> list[Row]:
+        """The rows whose status and filters let them be shown."""
         hidden = {MemoryStatus.FORGOTTEN} if query.include_archived else {MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED}
-        admitted = [row for row in rows if row.status not in hidden and query.admits(row.memory)]
+        return [row for row in rows if row.status not in hidden and query.admits(row.memory)]
+
+    def lasting(self, admitted: Sequence[Row], query: Query, now_s: float) -> list[Row]:
+        """Those of the `admitted` rows that no lifetime and no memory of the own project keeps from being shown. Where
+        the archive is asked for, so is what waits for a sweep to put it there."""
         if query.wide:
             own = query.space
             admitted = [

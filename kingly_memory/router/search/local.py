@@ -313,7 +313,7 @@ class _Candidates:
         if self.passages:
             most = max(query.limit, LONG_READ)
             best = heapq.nlargest(most, self.passages, key=lambda position: self.passages[position][1])
-            rows = self._reader.rows_at(best, deadline_s)
+            rows = self._visible.admitted(self._reader.rows_at(best, deadline_s), query)
             self._take([Match(row, self.passages[row.position][1]) for row in rows])
         rows_with = wording.rows_with
         while wording.looked_up and not page.cut:
@@ -352,14 +352,13 @@ class _Candidates:
         self.cut |= is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
 
     def _take(self, matches: Sequence[Match]) -> None:
-        """Keep those of the index' matches that may be shown, but for what it found by another word alone.
+        """Keep those of the index' matches that have not ended, but for what it found by another word alone.
 
         What is too long to be read to its end and has no passage that answers is worth at least what the index says,
         and so is what was found by a letter that is read otherwise here.
         """
-        positions = {
-            row.position for row in self._visible.shown([match.row for match in matches], self._query, self._now_s)
-        }
+        rows = [match.row for match in matches]
+        positions = {row.position for row in self._visible.lasting(rows, self._query, self._now_s)}
         for row, bm25 in matches:
             if row.position in positions:
                 is_whole = len(row.memory.content) <= READ or row.position in self.passages
