@@ -41,7 +41,8 @@ _UNBROKEN = sql.COLUMNS.index("unbroken")
 MOST_ASKED = 100
 """Memories that are read to find out whether one has a certain word."""
 
-_WORD = re.compile(rf"[^\W_]{{{SHORTEST_WORD},}}")
+_WORD = re.compile(r"[^\W_]+")
+_APART = bytes(byte if chr(byte).isalnum() else 0x20 for byte in range(256))
 
 T = TypeVar("T")
 
@@ -90,7 +91,10 @@ def _listed(positions: Collection[int]) -> str:
 
 
 def _words(memory: Memory) -> set[str]:
-    return set(_WORD.findall(" ".join((memory.title or "", memory.content, *memory.tags)).casefold()))
+    text = " ".join((memory.title or "", memory.content, *memory.tags)).casefold()
+    # The former takes a third of the time.
+    found = text.encode().translate(_APART).decode().split() if text.isascii() else _WORD.findall(text)
+    return {word for word in found if len(word) >= SHORTEST_WORD}
 
 
 def _is_used(connection: sqlite3.Connection, word: str) -> bool:

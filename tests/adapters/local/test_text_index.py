@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.local import expressions, rows
+from kingly_memory.adapters.local import expressions, rows, transaction
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import MemoryStatus
 from kingly_memory.ports import Transaction
@@ -278,3 +279,9 @@ def test_search_past_its_deadline_ends_at_once_and_says_so(store: DiskStore) -> 
     answer = LocalSearch(store.reader).search(ask("common word"), now_s=NOON_S, budget_s=-1.0)
     assert (answer.cut, answer.hits) == (True, ())
     assert len(match(store, "common", limit=300).found) == 300
+
+
+@given(text=st.text(st.characters(codec="ascii"), max_size=60))
+def test_a_text_teaches_the_same_words_whatever_script_stands_beside_it(text: str) -> None:
+    plain, other = transaction._words(memory(text)), transaction._words(memory(f"{text} \u3042"))
+    assert plain == other == {word for word in re.split(r"[\W_]+", text.lower()) if len(word) > 3}
