@@ -12,16 +12,17 @@ that tells of a change stands before an earlier one where it is about the same s
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from datetime import date
 from functools import lru_cache
 from heapq import nlargest
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, MemoryType, Origin
-from kingly_memory.text.writing import STOP_WORDS, has_unbroken, stem, stems, words
+from kingly_memory.text.writing import STOP_WORDS, has_unbroken, stem, stems, without_marks, words
 
 READ, LOOKED_AT, COMPARED = 400, 20, 6
 """Characters of a memory that are read, since a change is told in a sentence or two; hits of a search that are looked
@@ -34,9 +35,10 @@ LONGEST_VALUE = 4
 LEAST_RELEVANCE = 0.3
 """Which share of the earlier hit's relevance a later one has at least that stands before it: what is told in
 other words shares few with the question. Below it routine notes that share a word with it stood before the answer."""
-LEAST_PART = 0.5
+LEAST_PART, FEW = 0.5, 5
 """Which part of what is asked about a later hit holds at least in a script without spaces, whose pairs of characters go
-across words; elsewhere it holds all."""
+across words; and hits that hold all of it at most. Where more do, as a name in a long conversation, a later one that
+tells of some change stood before the answer."""
 
 
 # --- what says the same ---------------------------------------------------------------------------------------------
@@ -136,14 +138,13 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
             hit = replace(hit, superseded_by=instead[one].id)
         held = asked & about.get(one, set())
         subject = _subject(question, held) if held else held
-        least = len(subject) * (LEAST_PART if has_unbroken(hit.memory.content) else 1.0)
         for other in near if subject and hit.memory.type is not MemoryType.EPISODIC else ():
             later, share = near[other], near[other].relevance / hit.relevance if hit.relevance else 0.0
             if other in ranked or share < LEAST_RELEVANCE:
                 continue
-            if len(subject & about[other]) < least or not may_follow(later.memory, hit.memory):
+            if not _is_about(subject, hit.memory, about[other], about.values()):
                 continue
-            if tells_of_a_change(later.memory):
+            if may_follow(later.memory, hit.memory) and tells_of_a_change(later.memory):
                 put(later, hit.relevance)
         ranked[one] = hit
 
@@ -157,6 +158,31 @@ def _subject(question: str, held: set[str]) -> set[str]:
     form = re.search(_ASKED_FOR, question, re.IGNORECASE)
     about = held - _predicates()
     return about - stems(form[1] if form else "") or about or held
+
+
+def _is_about(subject: set[str], earlier: Memory, held: set[str], by_all: Collection[set[str]]) -> bool:
+    """Whether a text with these words is about the subject of an earlier one, which has it whole. `by_all` are the
+    words of all hits: what many of them hold says little about which thing is meant.
+
+    A text may lack one word of it. The platform team `sits` somewhere; where it went says who names the platform team.
+    What it has to hold is the word that came first, since another team has another one in front, a name, a number, and
+    what has an article of its own (`the key of the cellar`). German nouns look like names.
+    """
+    lost, text = subject - held, earlier.content[:READ]
+    if has_unbroken(text):
+        return len(lost) <= (1 - LEAST_PART) * len(subject)
+    if not lost:
+        return sum(subject <= each for each in by_all) <= FEW
+    if len(lost) > 1:
+        return False
+    said = [(word, stem(without_marks(word.casefold()))) for word in re.findall(r"[^\W_]+", text)]
+    first = next((one for _, one in said if one in subject), None)
+    needed = {first} | {
+        one
+        for (before, _), (word, one) in pairwise(said)
+        if one in subject and (word[0].isdigit() or word[0].isupper() or before.casefold() in _THE)
+    }
+    return needed <= held and sum(needed <= each for each in by_all) == 2  # noqa: PLR2004  # these two alone
 
 
 def _are_near(one: set[str], other: set[str]) -> bool:
@@ -203,11 +229,11 @@ def speaker(memory: Memory) -> tuple[object, ...]:
 # --- a change is told -----------------------------------------------------------------------------------------------
 
 _CHANGES = """
-now currently anymore longer instead since meanwhile lately newly new again until changed moved moving switched
+now currently anymore longer instead since meanwhile lately newly new until changed moved moving switched
 switching replaced renamed dropped cancelled canceled upgraded migrated converted ported rewritten raised lowered
 reduced increased cut halved doubled tripled extended extension shortened postponed pushed delayed adjourned
 rescheduled brought retired resigned left quit sold bought took taken handed corrected correction wrong mistaken gone
-gave given closed merged updated became becomes elected promoted succeeded stopped ended expired started joined
+gave given merged updated became becomes elected promoted succeeded stopped ended expired started joined
 bankrupt settled agreed decided booked picked lost turned permanent registered finally down jetzt nun inzwischen
 mittlerweile seit ab mehr statt sondern stattdessen neu neue neuer neues neuen geändert gewechselt ersetzt verlegt
 verschoben verlängert gekürzt umgezogen gezogen umbenannt übernommen aufgegeben korrektur falsch abgeschafft gekündigt

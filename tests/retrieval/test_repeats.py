@@ -49,7 +49,7 @@ def test_of_the_set_of_changed_facts_few_are_marked_that_both_stay_true() -> Non
 
 
 @pytest.mark.requirement("N14", "D14")
-def test_of_changes_told_in_many_voices_the_newer_stands_first_in_six_of_ten_and_of_two_things_hardly_ever() -> None:
+def test_of_changes_told_in_many_voices_the_newer_stands_first_in_two_of_three_and_of_two_things_hardly_ever() -> None:
     first, there = Counter[bool](), Counter[bool]()
     for line in SET.with_stem("changed_facts_voices").read_text("utf-8").splitlines():
         pair = json.loads(line)
@@ -57,7 +57,7 @@ def test_of_changes_told_in_many_voices_the_newer_stands_first_in_six_of_ten_and
         there[pair["changed"]] += 1
         first[pair["changed"]] += ranked[0].memory.content == pair["newer"]
     assert there == {True: 84, False: 73}
-    assert first[True] >= 50
+    assert first[True] >= 56
     assert first[False] <= 6
 
 
@@ -165,7 +165,7 @@ def test_what_tells_of_a_change_stands_before_what_holds_no_more_of_the_question
 @pytest.mark.parametrize(
     "other",
     [
-        said("Choir moved to the school gym", 3),  # holds less of the question
+        said("The band's rehearsal moved to the school gym", 3),  # is about another thing
         said("Choir rehearsal is fun in the school gym", 3),  # tells of no change
         said("Choir rehearsal moved to the school gym", -3),  # is the earlier one
         said("Choir rehearsal moved to the school gym", 3, origin="web"),
@@ -174,6 +174,45 @@ def test_what_tells_of_a_change_stands_before_what_holds_no_more_of_the_question
 )
 def test_what_is_no_change_of_what_was_asked_for_stays_where_it_was_found(other: Memory) -> None:
     assert [hit.memory for hit in newer_first(hits(REHEARSAL, other), QUESTION)] == [REHEARSAL, other]
+
+
+@pytest.mark.requirement("N14")
+def test_what_tells_of_a_change_stands_first_though_it_lacks_a_word_where_these_two_alone_hold_the_rest() -> None:
+    question = "Where does the platform team sit?"
+    sits = said("The platform team sits on the fifth floor")
+    moved = said("Facilities packed up the platform team on Friday, they are beside the canteen now", 1)
+    assert [hit.memory for hit in newer_first(hits(sits, moved), question)] == [moved, sits]
+    third = said("The platform team has ten chairs", -1)
+    assert [hit.memory for hit in newer_first(hits(sits, moved, third), question)] == [sits, moved, third]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("The night bus stops here", "The day bus no longer stops at the mill", "Where does the night bus stop?"),
+        (
+            "Parcels to Norway take a week",
+            "Parcels to Denmark take three days now",
+            "How long do parcels to Norway take?",
+        ),
+        (
+            "The key of the barn hangs outside",
+            "The key of the cellar was moved inside",
+            "Where is the key of the barn?",
+        ),
+        ("In week 12 we sold ten", "In week 13 we sold nine, down by one", "How many did we sell in week 12?"),
+        ("Railway museum shop: closed", "The railway moved its depot", "When does the railway museum shop close?"),
+    ],
+)
+def test_a_change_of_another_thing_of_the_same_kind_stays_behind(older: str, newer: str, question: str) -> None:
+    pair = [said(older), said(newer, 1)]
+    assert [hit.memory for hit in newer_first(hits(*pair), question)] == pair
+
+
+def test_a_change_stays_behind_where_many_hits_are_about_what_was_asked_for() -> None:
+    facts = [said(f"Choir rehearsal {number} is in the parish hall", -number) for number in range(5)]
+    assert newer_first(hits(*facts[:4], MOVED), QUESTION)[0].memory == MOVED
+    assert newer_first(hits(*facts, MOVED), QUESTION)[0].memory == facts[0]
 
 
 def test_a_change_that_answers_much_less_well_stays_behind_even_where_others_lie_between() -> None:
