@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
@@ -28,7 +28,7 @@ from kingly_memory.cli.place import (
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, RemoteError
 from kingly_memory.home.place import Place, added_remotes
-from kingly_memory.models import JsonObject, LinkState, RemoteUse, whose
+from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user, whose
 from kingly_memory.settings import Settings
 from kingly_memory.text.writing import counted
 
@@ -238,16 +238,19 @@ def status(options: Options, out: Output) -> Answer | int:
 def _status(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     with reading(place, out) as reader:
-        now = reader.status()
+        now, spaces = reader.status(), reader.rows.counted_spaces()
         strange = {one.endpoint for one in reader.remotes() if one.is_strange} if options.remote is not None else set()
     memories = now["memories"]
     kinds = " · ".join(f"{count:,} {kind}" for kind, count in memories["by_type"].items() if count)
     rows = [
         ("home", now["home"]),
         ("project", now["project"]),
+        *([("user", now["user"])] if "user" in now else []),
         ("durability", _DURABILITY[now["durability"]]),
         ("memories", counted(memories["total"], "memory") + (f": {kinds}" if kinds else "")),
     ]
+    if others := _of_other_users(spaces, place):
+        rows.append(("of users", others))
     if memories.get("damaged"):
         rows.append(("damaged", f"{counted(memories['damaged'], 'memory')}; `{command(options, 'doctor')}` names them"))
     if "vectors" in now:
@@ -270,8 +273,17 @@ def _status(options: Options, out: Output) -> Answer:
     return Answer(now, lines)
 
 
+def _of_other_users(spaces: Mapping[str, int], place: Place) -> str:
+    """What users of the project keep for themselves, whom this command does not name."""
+    own = [(*project_and_user(space), count) for space, count in spaces.items()]
+    held = {user: count for project, user, count in own if project == place.project and user not in (None, place.user)}
+    names = ", ".join(sorted(held)) if len(held) <= MOST_USERS_NAMED else counted(len(held), "user")
+    return f"{counted(sum(held.values()), 'memory')} of {names}; `--user NAME` reads them" if held else ""
+
+
 # --- how things stand with each remote: what `status` says and `doctor` judges --------------------------------------
 
+MOST_USERS_NAMED = 5
 WATCH_S = 2.0
 """Seconds between two looks of `status --watch`."""
 OLD_DELIVERY_S = 86_400.0

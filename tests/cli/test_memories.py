@@ -413,3 +413,21 @@ def test_verdicts_stand_below_the_hits_of_a_mode_while_the_setting_is_on(
     assert "verified (" not in run("search", "reviews", "--mode", "precise").out
     monkeypatch.setenv("KINGLY_VERIFICATION_ENABLED", "on")
     assert "      verified (0.90): " in run("search", "reviews", "--mode", "precise").out
+
+
+def test_status_says_whose_memories_it_does_not_count(run: Run) -> None:
+    def users(*argv: str) -> list[str]:
+        return [line for line in run("status", *argv).out.splitlines() if line.startswith(("user ", "of users"))]
+
+    run("store", "two reviews")
+    assert users() == []
+    run("store", "tea", "--user", "ana")
+    run("store", "coffee", "--user", "ana", "--project", "elsewhere")
+    assert users() == ["of users    1 memory of ana; `--user NAME` reads them"]
+    assert users("--user", "ana") == ["user        ana"]
+    for number in range(5):
+        run("store", "tea", "--user", f"user-{number}")
+    assert users("--user", "ana")[1:] == [
+        "of users    5 memories of user-0, user-1, user-2, user-3, user-4; `--user NAME` reads them"
+    ]
+    assert users() == ["of users    6 memories of 6 users; `--user NAME` reads them"]
