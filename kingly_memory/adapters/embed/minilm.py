@@ -48,7 +48,7 @@ class MiniLmEmbedder(Embedder):
     """English texts as unit vectors of 384 dimensions."""
 
     speaks = True
-    scale = 1.5
+    scale = 1.4
     dimensions = _SIZE
     name = NAME
 
@@ -68,11 +68,14 @@ class MiniLmEmbedder(Embedder):
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_MOST_TOKENS)
         self._weights: dict[str, Floats] = load(weights)
+        for name, values in self._weights.items():
+            if name.startswith("encoder.") and name.endswith("weight"):  # a question takes a quarter less time so
+                self._weights[name] = np.ascontiguousarray(values.T)
         for layer in range(_LAYERS):  # one product instead of three
             own = f"encoder.layer.{layer}.attention.self"
             for kind in ("weight", "bias"):
                 parts = [self._weights.pop(f"{own}.{name}.{kind}") for name in ("query", "key", "value")]
-                self._weights[f"{own}.{kind}"] = np.concatenate(parts)
+                self._weights[f"{own}.{kind}"] = np.concatenate(parts, axis=-1)
 
     def __repr__(self) -> str:
         return f"<MiniLmEmbedder {self.name}>"
@@ -109,7 +112,7 @@ class MiniLmEmbedder(Embedder):
         return (mean / np.linalg.norm(mean)).tolist()  # type: ignore[no-any-return]  # as numpy types it
 
     def _linear(self, x: Floats, name: str) -> Floats:
-        return x @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        return x @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
     def _normed(self, x: Floats, name: str) -> Floats:
         import numpy as np
