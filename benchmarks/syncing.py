@@ -14,9 +14,10 @@ from kingly_memory import MemoryRouter
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.router.search.remote_side import Feeds
 
-TURNS, TURN_S, AT_ONCE = 6, 2.0, 100
-PAUSES = (0.0, 0.3)
-"""Seconds between two calls: one call after the other, and one that comes while a page is under way."""
+TURNS, AT_ONCE = 6, 100
+PAUSES = {0.0: 2.0, 0.3: 5.0, 1.5: 15.0}
+"""Seconds between two calls, and of a turn: one call after the other; one that comes before the sync has all the time
+again; and one that comes when it has, while a page is under way."""
 SYNC_S = 600.0
 A_MINUTE = (Goal("p50", 60_000.0),)
 LITTLE = (Goal("ratio", 1.2),)
@@ -27,8 +28,8 @@ async def measure(plan: Plan) -> list[Figure]:
     with HubProcess(plan.folder / "synced-hub") as hub:
         await asyncio.to_thread(_fill, hub, [note.content for note in plan.writer.notes(size)])
         figures = [await _alone(plan, hub, size)]
-        for pause_s in PAUSES:
-            figures += await _beside(plan, hub, pause_s)
+        for pause_s, turn_s in PAUSES.items():
+            figures += await _beside(plan, hub, pause_s, turn_s)
     return figures
 
 
@@ -48,7 +49,7 @@ async def _alone(plan: Plan, hub: HubProcess, size: int) -> Figure:
     return figure(f"first sync of {size:,} memories", [took_s], goals=A_MINUTE, remark=remark)
 
 
-async def _beside(plan: Plan, hub: HubProcess, pause_s: float) -> list[Figure]:
+async def _beside(plan: Plan, hub: HubProcess, pause_s: float, turn_s: float) -> list[Figure]:
     """By turns in one home, which grows: without a sync (A and A), and beside one."""
     home, seconds = Path(plan.folder / f"beside-{pause_s}"), dict[tuple[str, str], list[float]]()
     async with MemoryRouter.open(home, hub.url, project="bench", settings=by_words()) as memory:
@@ -60,8 +61,8 @@ async def _beside(plan: Plan, hub: HubProcess, pause_s: float) -> list[Figure]:
 
         for arm in ("without", "beside", "control") * (1 if plan.is_quick else TURNS):
             side._pull = pull if arm == "beside" else nothing  # noqa: SLF001
-            syncing = asyncio.ensure_future(memory.sync(timeout=TURN_S if arm == "beside" else 0.0))
-            end_s = time.monotonic() + TURN_S
+            syncing = asyncio.ensure_future(memory.sync(timeout=turn_s if arm == "beside" else 0.0))
+            end_s = time.monotonic() + turn_s
             while time.monotonic() < end_s:
                 text = f"{notes[number % len(notes)].content} {number}"
                 is_search = number % 4 == 0

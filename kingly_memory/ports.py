@@ -1013,8 +1013,9 @@ class Remote(Protocol):
         """
         ...
 
-    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
-        """What has become of the memories of a space since an earlier answer's `until`, by anybody.
+    async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
+        """What has become of the memories of a space since an earlier answer's `until`, by anybody: `limit` changes at
+        most.
 
         None from a remote that does not tell. One try, ended at `timeout_s`.
         """
@@ -1024,7 +1025,9 @@ class Remote(Protocol):
         """Write or remove a document. The same again changes nothing. A server that keeps none gets no call."""
         ...
 
-    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+    async def document_changes(
+        self, since: str | None, *, space: str, limit: int, timeout_s: float
+    ) -> DocumentChanges | None:
         """The same as `changes` of the documents of a space. A long one is asked for in several calls, each ended at
         `timeout_s`."""
         ...

@@ -57,7 +57,7 @@ class RemoteVerbs(Family):
         """
         from kingly_memory.router.remotes.connections import SyncReport
 
-        await self._engine.opened()
+        await self._engine.opened(goes_first=False)
         timeout_s = validation.seconds("timeout", timeout)
         if not self._engine.remotes.connections:
             return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")

@@ -15,14 +15,18 @@ class Callers:
     """Lets calls of verbs go before work that nobody waits for, which is done piece by piece. That work has all the
     time while nobody calls, else a tenth, by the real clock: interpreter and writer serve one at a time."""
 
-    _THERE_S = 0.25
-    """A caller seldom comes alone, and its call takes a moment."""
+    _THERE_S = 1.0
+    """A call seldom comes alone, and takes a moment."""
     _OTHERS = 9
     """After a piece of work, callers have this many times as long as it took to themselves."""
 
     def __init__(self) -> None:
         self.called_s = -math.inf
         """When a verb was called last (monotonic)."""
+
+    def call(self) -> None:
+        """A verb is called."""
+        self.called_s = time.monotonic()
 
     def are_there(self) -> bool:
         return time.monotonic() < self.called_s + self._THERE_S

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -96,12 +95,14 @@ class Engine:
         it."""
         return Engine(self.runtime, station)
 
-    async def opened(self) -> None:
-        """Open the router, if nobody has. Every verb begins with this. Raises RouterClosed, and what opening raises."""
+    async def opened(self, *, goes_first: bool = True) -> None:
+        """Open the router, if nobody has. Every verb begins with this, and goes before what is taken in, unless it
+        waits for that. Raises RouterClosed, and what opening raises."""
         self.check_open()
         runtime = self.runtime
         runtime.unwritten.add(self)
-        self.services.callers.called_s = time.monotonic()
+        if goes_first:
+            self.services.callers.call()
         if not runtime.is_open or runtime.loop is not asyncio.get_running_loop():
             await runtime.open()
 

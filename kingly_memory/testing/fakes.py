@@ -129,7 +129,7 @@ class FakeRemote(Hanging):
                 self.effects.append(idempotency_key)
             return remote_id or self._known_keys.get(memory.id)
 
-    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+    async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         return self.changed_elsewhere
 
     async def put_document(self, document: RemoteDocument) -> None:
@@ -140,7 +140,9 @@ class FakeRemote(Hanging):
         async with self._call("put_documents", documents=documents):
             self.documents |= {document.name: document for document in documents}
 
-    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+    async def document_changes(
+        self, since: str | None, *, space: str, limit: int, timeout_s: float
+    ) -> DocumentChanges | None:
         return None
 
     async def search(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.audit import AuditFiles, erase_records
 from kingly_memory.adapters.remote.dialect import GREETING
-from kingly_memory.adapters.remote.hub import CHANGES_AT_ONCE
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import RemoteRefused, StoreBusy
 from kingly_memory.hub import feed
@@ -21,6 +21,9 @@ from kingly_memory.models import DeliveryState, JsonObject, Origin
 from kingly_memory.ports import Remote
 from kingly_memory.router.callers import CalledMeanwhile
 from kingly_memory.router.remotes.connections import SyncReport
+from kingly_memory.router.remotes.sync import CHANGES_AT_ONCE, CHANGES_BESIDE_CALLERS
+from kingly_memory.router.search import search
+from kingly_memory.router.search.local import LocalAnswer
 from kingly_memory.router.search.remote_side import PAGES_A_ROUND, Feeds, RemoteSide
 from kingly_memory.testing import ManualClock
 from tests.hub.machines import Team, Wire, synced
@@ -273,49 +276,63 @@ async def test_a_sync_that_was_cut_off_goes_on_where_it_was(team: Team, monkeypa
 
 
 @pytest.mark.requirement("N7")
-async def test_a_page_that_somebody_calls_a_verb_beside_is_undone_and_taken_in_after_that_call(
+async def test_what_somebody_calls_a_verb_beside_is_undone_and_taken_in_by_short_pages_while_he_calls(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    many, few = CHANGES_AT_ONCE, CHANGES_BESIDE_CALLERS
     asked, waited = list[int](), list[int]()
     call = Wire.call
 
     async def counted(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
-        if tool == "list_changes" and not params.get("documents"):
+        if tool == "list_changes" and how["space"] == "app" and not params.get("documents"):
             asked.append(params["limit"])
         return await call(wire, tool, params, **how)
 
     monkeypatch.setattr(Wire, "call", counted)
     async with team.machine("laptop") as laptop:
-        await laptop.store_many([f"Fact number {number}" for number in range(CHANGES_AT_ONCE + 7)])
+        await laptop.store_many([f"Fact number {number}" for number in range(2 * many + few)])
         await laptop.sync(timeout=5)
     async with team.machine("desktop", is_synced=False) as desktop:
         callers, checked = desktop._engine.services.callers, list[None]()
 
+        def taken_in() -> int:
+            return sum(desktop._engine.reader.counted_spaces().values())
+
         def check() -> None:
             checked.append(None)
-            if len(checked) > 20:  # also when the change is run once more, by itself
+            if len(checked) == many + 20:
                 raise CalledMeanwhile
 
-        async def let_pass(_: float) -> None:
-            waited.append(sum(desktop._engine.reader.counted_spaces().values()))
+        def are_there() -> bool:
+            return len(checked) == many + 20 and taken_in() < many + 2 * few
 
-        monkeypatch.setattr(callers, "are_there", lambda: False)
+        async def let_pass(_: float) -> None:
+            waited.append(taken_in())
+
+        monkeypatch.setattr(callers, "are_there", are_there)
         monkeypatch.setattr(callers, "check", check)
         monkeypatch.setattr(callers, "let_pass", let_pass)
-        assert (await desktop.sync(timeout=5)).received == CHANGES_AT_ONCE + 7
-        assert waited[0] == 0
-        assert len(await desktop.list(limit=2 * CHANGES_AT_ONCE)) == CHANGES_AT_ONCE + 7
-    assert set(asked) == {CHANGES_AT_ONCE}
+        asked.clear()
+        assert (await desktop.sync(timeout=5)).received == 2 * many + few
+        assert len(await desktop.list(limit=3 * many)) == 2 * many + few
+    assert asked[:5] == [many, many, few, few, many]
+    assert waited == [many, many, many + few, many + 2 * few]
 
 
 @pytest.mark.requirement("N7")
 async def test_every_verb_goes_before_what_is_taken_in(team: Team) -> None:
     async with team.machine("laptop") as laptop:
-        callers = laptop._engine.services.callers
+        callers, fixer = laptop._engine.services.callers, await laptop.cognitive("fixer")
         for verb in (laptop.store("The port is 1"), laptop.search("port"), laptop.list(), laptop.status()):
             callers.called_s = -math.inf
             await verb
             assert callers.called_s > -math.inf
+        callers.called_s = -math.inf
+        await asyncio.to_thread(fixer.add_experience, "The lamp was loose")
+        assert callers.called_s > -math.inf
+        callers.called_s = -math.inf
+        await laptop.sync(timeout=5)
+        assert callers.called_s == -math.inf
 
 
 @pytest.mark.requirement("N7")
@@ -336,9 +353,39 @@ async def test_a_search_does_not_wait_for_a_long_list_of_changes_that_is_being_t
         await reads.wait()
         await side.catch_up(60)
         assert not syncing.done()
+        assert not side.is_news_since(0)
         goes_on.set()
         await syncing
         assert side.news == 2
+        assert side.is_news_since(0)
+
+
+@pytest.mark.requirement("N2")
+async def test_a_search_looks_again_when_a_change_came_in_beside_it(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the background takes it in after the search has looked, and before it asks what is new."""
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await laptop.store("The port is 1", key="port")
+        await synced(laptop, desktop)
+        await laptop.forget("port")
+        await laptop.sync(timeout=5)
+        side = desktop._engine.remotes.connections[0].side
+        catch_up, look, has_looked = side.catch_up, search.look, threading.Event()
+
+        def noted(*question: Any, **how: Any) -> LocalAnswer:
+            answer = look(*question, **how)
+            has_looked.set()
+            return answer
+
+        async def late(timeout_s: float) -> None:
+            assert await asyncio.to_thread(has_looked.wait, 30)
+            await catch_up(60, at_once=True)
+            await catch_up(timeout_s)
+
+        monkeypatch.setattr(search, "look", noted)
+        monkeypatch.setattr(side, "catch_up", late)
+        assert not (await desktop.search("port")).hits
 
 
 @pytest.mark.requirement("A3")

@@ -33,6 +33,10 @@ _VERSIONS = "SELECT user_version, schema_version FROM pragma_user_version, pragm
 class _ChangeRaisedError(Exception):
     """One of the changes has: the others have to go on without it."""
 
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
 
 class _Cache(Cache):  # type: ignore[misc]  # diskcache ships no types
     """diskcache over the SQLite that the store needs."""
@@ -124,7 +128,10 @@ class Engine:
                 acknowledged = self._folder.sentinel.before_commit()
                 try:
                     outcomes, as_of = self._transact(connection, changes, acknowledged)
-                except _ChangeRaisedError:
+                except _ChangeRaisedError as raised:
+                    self._vocabulary.undone()
+                    if len(changes) == 1:
+                        return [(None, raised.error)]
                     outcomes, as_of = self._transact(connection, changes, acknowledged, apart=True)
             except (StoreError, *sqlite.Error, OSError) as error:
                 inode = self._folder.inode()
@@ -157,7 +164,7 @@ class Engine:
                     raise
                 except Exception as error:
                     if not apart:
-                        raise _ChangeRaisedError from error
+                        raise _ChangeRaisedError(error) from error
                     outcomes.append((None, error))  # it reaches its caller
             transaction.finish()
             if connection.total_changes > before:

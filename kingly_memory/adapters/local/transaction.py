@@ -78,6 +78,10 @@ class Vocabulary:
         new = [(len(word), word) for word in self._noted - self._known if len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
 
+    def undone(self) -> None:
+        """What was noted since the last commit was taken back."""
+        self._noted, self._doubtful = set(), set()
+
     def written(self) -> None:
         """The commit is durable."""
         if len(self._known) > MOST_KNOWN:

@@ -19,9 +19,6 @@ STORE_MANY, PUT_DOCUMENTS = "store_many", "put_documents"
 MOST_AT_ONCE = 100
 """Memories or documents in one call."""
 
-CHANGES_AT_ONCE = 100
-"""Changes in one answer. They are written in one transaction, for which whatever else is written here waits."""
-
 PARTS_TOGETHER = 8
 """Of a document, in calls at the same time."""
 
@@ -92,11 +89,11 @@ class HubRemote(ToolRemote):
         forgotten = wire.forgotten_id(await self._dialect.call("forget_memory", params, space=memory.scope.space))
         return remote_id or forgotten
 
-    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+    async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         if "list_changes" not in self._features:
             return None
         ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
-        return wire.changes(await ask("list_changes", {"since": since, "limit": CHANGES_AT_ONCE}))
+        return wire.changes(await ask("list_changes", {"since": since, "limit": limit}))
 
     async def put_document(self, document: RemoteDocument) -> None:
         for params in wire.document_params(document) if "put_document" in self._features else ():
@@ -109,11 +106,13 @@ class HubRemote(ToolRemote):
         reply = await self._dialect.call(PUT_DOCUMENTS, {"documents": each}, space=documents[0].space)
         wire.results(reply, len(each))
 
-    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+    async def document_changes(
+        self, since: str | None, *, space: str, limit: int, timeout_s: float
+    ) -> DocumentChanges | None:
         if "put_document" not in self._features:
             return None
         ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
-        params = {"since": since, "limit": CHANGES_AT_ONCE, "documents": True}
+        params = {"since": since, "limit": limit, "documents": True}
         listed, until, is_more = wire.listed_documents(await ask("list_changes", params))
         # A hub of ours ends a page with a long one: more of them together would fill the memory.
         usable = [entry for entry in listed if entry is not None and (entry.parts <= 1 or entry is listed[-1])]

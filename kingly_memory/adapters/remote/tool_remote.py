@@ -38,11 +38,13 @@ class ToolRemote:
     async def put_document(self, document: RemoteDocument) -> None:
         """Nor documents."""
 
-    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+    async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         """Nor do they tell what has changed."""
         return None
 
-    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+    async def document_changes(
+        self, since: str | None, *, space: str, limit: int, timeout_s: float
+    ) -> DocumentChanges | None:
         return None
 
     async def aclose(self) -> None:

@@ -64,6 +64,7 @@ class AgentMemory(CognitiveMemory):
     def _change(self, item: MemoryItem | None = None, *, lasting: bool = False) -> int:
         """Raises InvalidInput, RouterClosed, StoreError."""
         self._engine.check_open()
+        self._engine.services.callers.call()
         context = self._engine.write_context()
         new = None if item is None else self._memory_of(item, context, lasting=lasting)
 

@@ -87,6 +87,8 @@ _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NEWER = "it no longer lists changes in a way that is known here; install the version of the hub"
 _UNSCRUBBED = "unscrubbed"
 _SCRUBBED_AT_ONCE = 1_000
+CHANGES_AT_ONCE, CHANGES_BESIDE_CALLERS = 100, 10
+"""In a page, which is written in one transaction: a verb that is called meanwhile waits for a page of the latter."""
 
 
 class Reading:
@@ -97,21 +99,29 @@ class Reading:
         self._space = space
         self._services = services
         self._worked_s = 0.0
+        """On the last page, without waiting for callers."""
 
     async def pull(self, remote: Remote, timeout_s: float, feeds: Feeds = ()) -> tuple[int, Feeds]:
         """Take in a page of each of these feeds, or of all: how many memories and documents are new or other here, and
         which feeds have more. Only where the project was added to the remote, which else answers questions alone.
-        Raises RemoteError and StoreError."""
+        Raises RemoteError and StoreError.
+
+        The first pages are for whoever asked for them. Pages after those are short while somebody calls verbs. What was
+        begun while nobody did is undone when somebody does, and asked for again."""
+        callers = self._services.callers
         if feeds:
-            await self._services.callers.let_pass(self._worked_s)
+            await callers.let_pass(self._worked_s)
         news, more, began_s = 0, list[tuple[str, str]](), time.monotonic()
+        are_callers_there = callers.are_there()
+        check = _no_check if are_callers_there else callers.check
+        limit = CHANGES_BESIDE_CALLERS if feeds and are_callers_there else CHANGES_AT_ONCE
         known = self._services.reader.facets("remote", [self._remote]).get(self._remote)
         for space, cursor in feeds or self._feeds(known):
             since = known["read"].get(cursor) if known is not None else None
             call_s = min(timeout_s, self._services.settings.call_timeout_s)
             ask = remote.changes if cursor == space else remote.document_changes
             try:
-                page = await ask(since, space=space, timeout_s=call_s)
+                page = await ask(since, space=space, limit=limit, timeout_s=call_s)
             except RemoteRefused as refused:
                 if cursor == self._space and refused.clear:
                     await self._note(refused.reason)
@@ -124,8 +134,12 @@ class Reading:
                     await self._note(why)
             if page is None or page.until == since:
                 continue
-            news += await self._take_in(page, space, since)
-            if page.more:
+            is_more = page.more
+            try:
+                news += await self._take_in(page, space, since, check)
+            except CalledMeanwhile:
+                is_more = True
+            if is_more:
                 more.append((space, cursor))
         self._worked_s = time.monotonic() - began_s
         if not more:  # a scrub looks through the whole store: one for all pages
@@ -137,19 +151,10 @@ class Reading:
         shares = [(space, shared.cursor_of(space)) for space in spaces if shared.prefixes(known, space)]
         return [*((space, space) for space in spaces), *shares]
 
-    async def _take_in(self, page: Changes | DocumentChanges, space: str, since: str | None) -> int:
-        """Write down a page: how much of it is news. What was begun while nobody called a verb is undone when somebody
-        does, and written once that call has had its time."""
-        callers, began_s = self._services.callers, time.monotonic()
-        if not callers.are_there():
-            with suppress(CalledMeanwhile):
-                return await self._write(page, space, since, callers.check)
-            await callers.let_pass(time.monotonic() - began_s)
-        return await self._write(page, space, since, lambda: None)
-
-    async def _write(
+    async def _take_in(
         self, page: Changes | DocumentChanges, space: str, since: str | None, check: Callable[[], None]
     ) -> int:
+        """Write down a page: how much of it is news. Raises what `check` raises, and then nothing is written."""
         services = self._services
         lifetimes_of_types = usual_lifetimes(services.settings.lifetimes)
         context = WriteContext(space, None, None, lifetimes_of_types, services.clock.now())
@@ -459,6 +464,10 @@ class Pulled:
         if after != before:
             transaction.set_facet(RATINGS, thread, after.to_json())
         return is_news or after != before
+
+
+def _no_check() -> None:
+    """For a page that is written whoever calls."""
 
 
 def _origin(record: Mapping[str, object]) -> Origin:

@@ -237,7 +237,7 @@ class Search:
             answers = () if _is_found_by_words(local) else await ask_there()
         elif reached:
             local, answers = await asyncio.gather(self._access.read(look_here), ask_there())
-        if news != [side.news for side in reached]:  # what others stored or forgot has come in meanwhile: look again
+        if any(side.is_news_since(before) for side, before in zip(reached, news, strict=True)):
             local, deadline_s = None, time.monotonic() + local_s
         failures |= {answer.side.label: answer.error for answer in answers if answer.error is not None}
 

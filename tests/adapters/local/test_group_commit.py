@@ -134,6 +134,25 @@ def _full_disk(*_: object) -> None:
 
 
 @pytest.mark.requirement("ARG-055")
+def test_a_lone_change_that_raises_is_run_once_and_leaves_no_word_behind(store: DiskStore, home: Path) -> None:
+    runs = list[None]()
+
+    def change(tx: Transaction) -> None:
+        runs.append(None)
+        saving(memory("zeppelin"))(tx)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        store.write(change).result()
+    assert len(runs) == 1
+    put(store, memory("second"))
+    with sqlite3.connect(home / "store" / "cache.db") as connection:
+        words = [word for (word,) in connection.execute("SELECT word FROM km_vocabulary ORDER BY word")]
+    connection.close()
+    assert words == ["first", "second"]
+    assert stored_contents(store) == ["first", "second"]
+
+
 def test_eight_threads_that_write_and_read_at_once_see_what_they_have_written(store: DiskStore) -> None:
     def write_and_read(name: int) -> list[str]:
         mine = [memory(f"{name} {number}") for number in range(10)]

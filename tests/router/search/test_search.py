@@ -327,13 +327,15 @@ class Notebook:
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         return remote_id
 
-    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+    async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         return None
 
     async def put_document(self, document: RemoteDocument) -> None:
         raise NotImplementedError
 
-    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+    async def document_changes(
+        self, since: str | None, *, space: str, limit: int, timeout_s: float
+    ) -> DocumentChanges | None:
         return None
 
     async def search(
