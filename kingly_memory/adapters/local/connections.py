@@ -144,7 +144,11 @@ class Connections:
         return inherited
 
     def _ask(self, statement: str, values: tuple[Any, ...], most: float, found: list[tuple[Any, ...]]) -> None:
-        opened, self._local.held = self._local.held or self._taken(), None
+        opened, self._local.held = self._local.held, None
+        if opened is not None and opened.generation != self._generation:
+            self._give_back(opened)
+            opened = None
+        opened = opened or self._taken()
         if opened is None:
             return
         is_kept = self._local.in_one_go

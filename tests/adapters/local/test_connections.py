@@ -22,6 +22,7 @@ from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import StoreError
 from tests.store_samples import memory, put
 
 KEYS = "SELECT key FROM Cache ORDER BY rowid"
@@ -74,6 +75,65 @@ def test_statement_that_is_under_way_ends_whole_and_its_connection_is_closed_the
         assert read.result() == every
         assert not descriptors(tmp_path)
         assert other.submit(connections.rows, KEYS, ()).result() == every
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[Folder]:
+    """One entry for each time that it is asked which file lies in the store."""
+    noted: list[Folder] = []
+    inode = Folder.inode
+
+    def asked(folder: Folder) -> tuple[int, int] | None:
+        noted.append(folder)
+        return inode(folder)
+
+    monkeypatch.setattr(Folder, "inode", asked)
+    return noted
+
+
+def test_a_look_asks_once_which_file_lies_in_the_store_and_the_next_look_again(
+    connections: Connections, checks: list[Folder]
+) -> None:
+    def look() -> list[tuple[Any, ...]]:
+        connections.in_one_go(lambda: connections.rows(KEYS, ()))  # a look within a look is part of it
+        return connections.rows(KEYS, ())
+
+    assert len(connections.in_one_go(look)) == 50
+    assert len(checks) == 1
+    connections.in_one_go(look)
+    assert len(checks) == 2
+
+
+def test_a_look_during_which_the_store_is_closed_asks_again_and_leaves_nothing_open(
+    connections: Connections, checks: list[Folder], tmp_path: Path
+) -> None:
+    def look() -> list[tuple[Any, ...]]:
+        connections.rows(KEYS, ())
+        connections.close()
+        return connections.rows(KEYS, ())
+
+    assert len(connections.in_one_go(look)) == 50
+    assert len(checks) == 2
+    connections.close()
+    assert not descriptors(tmp_path)
+
+
+def test_a_look_goes_on_after_a_statement_that_the_deadline_ended_and_asks_again_after_one_that_failed(
+    connections: Connections, checks: list[Folder], tmp_path: Path
+) -> None:
+    def look() -> list[tuple[Any, ...]]:
+        with connections.until(time.monotonic() - 1.0) as cut:
+            connections.rows(LONG, ())
+        assert cut
+        with pytest.raises(StoreError):
+            connections.rows("SELECT nothing FROM nowhere", ())
+        assert len(checks) == 1
+        return connections.rows(KEYS, ())
+
+    assert len(connections.in_one_go(look)) == 50
+    assert len(checks) == 2
+    connections.close()
+    assert not descriptors(tmp_path)
 
 
 def test_deadline_holds_on_a_connection_that_was_opened_since_and_inside_another(connections: Connections) -> None:
