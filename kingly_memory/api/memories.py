@@ -395,7 +395,6 @@ class MemoryVerbs(Family):
         from kingly_memory.router.search.search import continuing, plan, request
 
         await self._engine.opened()
-        how = request(fold, detail, budget_tokens, by_ranks, min_relevance)
         asked = validation.query(
             query,
             space=self._engine.space,
@@ -428,7 +427,8 @@ class MemoryVerbs(Family):
             raise InvalidInput(
                 "assist", "does not go with a mode, which has an order of its own; leave one of them out"
             )
-        how, kinds = replace(how, plan=in_mode), {types} if isinstance(types, str) else set(types or ())
+        how = request(fold, detail, budget_tokens, by_ranks, min_relevance, plan=in_mode)
+        kinds = {types} if isinstance(types, str) else set(types or ())
         results = await self._engine.search(
             continuing(asked, how, after),
             how,

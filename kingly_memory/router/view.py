@@ -348,7 +348,7 @@ class View:
         if forgotten:
             shown = [row for row in rows if not row.is_tombstone]
         else:
-            shown = self._local.shown(rows, query, self._now_s())
+            shown = self._local.lasting(rows, query, self._now_s())
         archived = frozenset(row.memory.id for row in shown if row.status is MemoryStatus.ARCHIVED)
         remote_ids = self.remote_ids([row.memory.id for row in shown])
         return Page(self._ending([row.memory for row in shown]), last, archived, remote_ids)

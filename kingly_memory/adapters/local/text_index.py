@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -73,6 +73,7 @@ class TextIndex:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self._all = connections.rows
         self._words: tuple[object, dict[object, list[str]]] = (None, {})
 
     # --- matches --------------------------------------------------------------------------------------------------
@@ -181,8 +182,9 @@ class TextIndex:
         return {position: -score for position, score in found}
 
     def _is_small(self, space: str) -> bool:
-        own = sum(count for _, count in self._all(sql.COUNTS, (space,)))
-        return bool(own <= min(FEW, int(self.corpus().rows * SMALL_SHARE)))
+        found = self._all(sql.OWN_AND_AVERAGES, (space,))
+        own, averages = found[0] if found else (0, None)
+        return (own or 0) <= min(FEW, int(read_corpus(averages).rows * SMALL_SHARE))
 
     def _count(self, expression: str) -> int:
         """How many match, counted until they are too many to weigh."""
@@ -267,9 +269,6 @@ class TextIndex:
 
     def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
         return list(rows_at(self._connections, positions, deadline_s, []))
-
-    def _all(self, statement: str, values: Iterable[Any]) -> list[Any]:
-        return self._connections.rows(statement, values)
 
 
 class _Page:
