@@ -88,13 +88,15 @@ class LocalReader(View):
         )
         asked = steps.continuing(asked, request, after)
         now_s, local_s = self._now_s(), self.settings.local_search_s
-        answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s)
+        wording = words.word(asked, budget_s=local_s)
+        answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s, wording=wording)
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
             from kingly_memory.app.meaning import by_meaning
 
             layer = by_meaning(self.rows, self._place.space, self.settings, repairs=self._repairs)
             if layer is not None:
-                answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
+                deadline_s = time.monotonic() + local_s
+                answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=deadline_s, wording=wording)
         listed = steps.listed(steps.local_results(asked, answer), request, asked)
         results = steps.shaped(listed, asked, request, self, local_s)
         return replace(results, took_ms=(time.monotonic() - began) * 1000)
