@@ -134,7 +134,7 @@ def test_a_planted_store_that_passes_for_an_interrupted_recovery_is_not_quoted(r
     assert recalled(run, planted) == ""
     listed = run("list")  # which puts it in its place
     assert PLANTED[:40] in listed.out
-    assert "what could be read was saved before\n" in listed.err  # and no damaged files were kept
+    assert "what replaces it was finished before\n" in listed.err  # and no damaged files were kept
     assert not (memory / "store.salvaged").exists()
     assert recalled(run, planted) == ""
     assert "it was not made here" in run("doctor").out

@@ -176,6 +176,9 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
     try:
         folder.make()
         with locked(folder.write_lock, lock_wait_s):
+            finished = folder.salvaged
+            if finished.exists() and not folder.exists():  # the last step of another replacement was interrupted
+                finished.store.rename(folder.store)
             if not folder.is_empty() and not replace:
                 raise InvalidInput(
                     "home", f"{home} holds memories; --replace puts them aside and begins from the backup"
@@ -190,7 +193,9 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
                 name_incarnation(connection, fresh, restored=True)
                 connection.execute("PRAGMA journal_mode = WAL")
             purged = _purged(folder)
-            aside = folder.take(fresh, "replaced")
+            shutil.rmtree(finished.store, ignore_errors=True)  # of an attempt that was interrupted
+            fresh.store.rename(finished.store)  # who finds no store from here on takes this one, or waits for us
+            aside = folder.take(finished, "replaced")
             vouch(folder)
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error

@@ -52,7 +52,7 @@ class Folder:
 
     @property
     def salvaged(self) -> Folder:
-        """Where recovery builds the store that will take this one's place."""
+        """What will take this one's place: where there is none, it is finished."""
         return Folder(self.home, "store.salvaged")
 
     @property
@@ -127,10 +127,11 @@ class Folder:
             return
         self.check()
         if self.salvaged.exists() and not self.exists():
-            raise Malformed(str(self.store), "its recovery was interrupted", None)
+            raise Malformed(str(self.store), "its replacement was interrupted", None)
         if self.exists() and self.wal.exists() and self.wal.stat().st_size > 0 and self.is_empty():
             raise Malformed(str(self.store), "its database was emptied; its log still holds something", self.inode())
-        self.check_not_founded(was_founded)
+        if self.is_empty():  # nobody has replaced it meanwhile
+            self.check_not_founded(was_founded)
 
     def was_founded(self) -> bool:
         """Whether this home has held a store. Ask before you look into it: a writer may found it while you look."""

@@ -76,7 +76,7 @@ def recover(folder: Folder, damage: Malformed) -> None:
 
 
 def _replace(folder: Folder, damage: Malformed) -> None:
-    fresh, outcome = folder.salvaged, "what could be read was saved before"
+    fresh, outcome = folder.salvaged, "what replaces it was finished before"
     fresh.check()
     was_trusted = is_trusted(folder if folder.exists() else fresh)
     if folder.exists():

@@ -195,7 +195,7 @@ _MOVE_TO_ANOTHER_DISK = "The disk may be failing: look at the system's log, and 
 
 
 class Malformed(StoreDamaged):
-    """SQLite cannot make sense of the database, or its recovery was interrupted: what still reads can be saved.
+    """SQLite cannot make sense of the database, or its replacement was interrupted: what still reads can be saved.
 
     `inode` is the file in question, None when it is not in its place. Another one there means that it is mended.
     """

@@ -127,6 +127,33 @@ def test_who_has_the_home_open_goes_on_with_what_was_restored(full: Path, tmp_pa
     assert (aside / "cache.db").exists()
 
 
+@pytest.mark.parametrize("goes_on", ["reading", "restoring"])
+def test_who_finds_no_store_while_one_takes_its_place_goes_on_with_that_one(
+    full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goes_on: str
+) -> None:
+    backup.create(full, file := tmp_path / "one.backup")
+    rename = Path.rename
+
+    def rename_once(self: Path, to: Path) -> Path:
+        """The store is put aside, and what replaces it has not taken its place yet."""
+        if to == full / "store":
+            monkeypatch.undo()
+            raise InterruptedError
+        return rename(self, to)
+
+    with opened(full) as memory:
+        memory.store("Written after the backup", key="later")
+        monkeypatch.setattr(Path, "rename", rename_once)
+        with pytest.raises(StoreError):
+            backup.restore(full, file, replace=True, lock_wait_s=1)
+        assert not (full / "store").exists()
+        if goes_on == "restoring":
+            with pytest.raises(InvalidInput, match="holds memories; --replace puts them aside"):
+                backup.restore(full, file, replace=False, lock_wait_s=1)
+        assert memory.get("later") is None
+    assert [one[0] for one in told(full)[0]] == ["dark", "deploy", "keys"]
+
+
 def test_a_backup_is_of_one_moment_while_others_write(full: Path, tmp_path: Path) -> None:
     stop = threading.Event()
 
