@@ -304,7 +304,7 @@ def label(name: str, value: object) -> str | None:
     return _label(name, str(value))  # of a str's subclass the plain text: others get the same one from the cache
 
 
-@lru_cache(maxsize=512)  # the same few tags, agents and contexts are said of many memories
+@lru_cache(maxsize=4_096)  # the same tags, agents and contexts are said of many memories
 def _label(name: str, value: str) -> str:
     text = mended(value)
     if not text.strip():
@@ -388,7 +388,7 @@ def texts(name: str, value: object) -> tuple[str, ...]:
         value = (value,)
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise InvalidInput(name, f"expected a list of texts, not {_name(value)}")
-    return tuple(dict.fromkeys(required(name, text, "leave it out instead") for text in value))
+    return tuple(dict.fromkeys([required(name, text, "leave it out instead") for text in value]))
 
 
 def tag_list(name: str, value: object) -> tuple[str, ...]:
