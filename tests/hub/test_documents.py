@@ -11,9 +11,11 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.adapters.remote import wire
+from kingly_memory.adapters.remote.dialect import GREETING
 from kingly_memory.documents import name_of
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub import feed
+from kingly_memory.models import JsonObject
 from kingly_memory.router.delivery import shared
 from tests.hub.machines import Team, Wire, all_of, share, synced
 
@@ -390,6 +392,29 @@ async def test_a_document_of_which_a_part_is_missing_does_not_count(team: Team) 
         assert (await call("list_changes", {"documents": True}))["changes"] == []
         assert await call("put_document", {**told, "part": 0}) == {"held": True}
         assert "memory_id" in await call("put_document", {**told, "part": 1})
+
+
+async def test_a_hub_that_keeps_no_documents_is_named_once(
+    team: Team, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = Wire.call
+
+    async def without(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
+        answer = await call(wire, tool, params, **how)
+        if tool == GREETING:
+            answer["features"] = [one for one in answer["features"] if one != "put_document"]
+        return answer
+
+    monkeypatch.setattr(Wire, "call", without)
+    async with team.machine("laptop") as laptop:
+        await share(laptop)
+        for key in ("a", "b"):
+            await laptop.documents.put("users", key, "a note")
+            await laptop.sync(timeout=5)
+        assert not {"put_document", "put_documents"} & {*team.wires["laptop"].called}
+    assert [one for one in caplog.messages if "documents" in one] == [
+        "in process keeps no documents: those that are shared do not go there"
+    ]
 
 
 async def test_what_the_hub_refused_is_kept_beside_what_the_hub_has(team: Team) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import RemoteRefused, StoreBusy
 from kingly_memory.hub import feed
 from kingly_memory.models import DeliveryState, JsonObject, Origin
-from kingly_memory.ports import Remote
+from kingly_memory.ports import Remote, Transaction
 from kingly_memory.router.callers import CalledMeanwhile
 from kingly_memory.router.remotes.connections import SyncReport
 from kingly_memory.router.remotes.sync import CHANGES_AT_ONCE, CHANGES_BESIDE_CALLERS
@@ -184,7 +185,10 @@ async def test_a_purge_leaves_no_byte_on_other_machines_also_when_the_scrub_is_i
 
 
 @pytest.mark.requirement("N10")
-async def test_a_purge_elsewhere_takes_records_of_the_audit(team: Team, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_cut", [False, True], ids=["", "cut after the commit"])
+async def test_a_purge_elsewhere_takes_records_of_the_audit(
+    team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cut: bool
+) -> None:
     audit = AuditFiles(tmp_path / "audit")
     erased = partial(erase_records, audit.folder)
     async with team.machine("laptop") as laptop, team.machine("desktop", erase_records=erased) as desktop:
@@ -193,7 +197,18 @@ async def test_a_purge_elsewhere_takes_records_of_the_audit(team: Team, tmp_path
         audit.append("memory_updates", {"content": "The password is Zanzibarium"})
         audit.append("memory_updates", {"content": "The garden gate is green"})
         await laptop.purge("secret")
-        await synced(laptop, desktop)
+        await laptop.sync(timeout=5)
+        store = desktop._engine.services.store
+        commit = store.commit
+
+        async def cut(change: Callable[[Transaction], Any]) -> Any:
+            await commit(change)
+            raise TimeoutError
+
+        with monkeypatch.context() as patch:
+            if is_cut:
+                patch.setattr(store, "commit", cut)
+            await desktop._engine.remotes.connections[0].side.catch_up(5, at_once=True)
         records = (audit.folder / "memory_updates.jsonl").read_text()
         assert "Zanzibarium" not in records
         assert "garden gate" in records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,8 @@ from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Changes, DocumentChanges, RemoteDocument, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
+
+log = logging.getLogger("kingly_memory.remote")
 
 STORE_MANY, PUT_DOCUMENTS = "store_many", "put_documents"
 MOST_AT_ONCE = 100
@@ -34,6 +37,7 @@ class HubRemote(ToolRemote):
         super().__init__(dialect)
         self._home = home
         self._features: Sequence[Any] = ()
+        self._has_complained = False
         self._can_update = self._knows_thoughts = True
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
@@ -96,15 +100,25 @@ class HubRemote(ToolRemote):
         return wire.changes(await ask("list_changes", {"since": since, "limit": limit}))
 
     async def put_document(self, document: RemoteDocument) -> None:
-        for params in wire.document_params(document) if "put_document" in self._features else ():
+        if not self._keeps_documents():
+            return
+        for params in wire.document_params(document):
             wire.check_put(await self._dialect.call("put_document", params, space=document.space))
 
     async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
-        if "put_document" not in self._features:
+        if not self._keeps_documents():
             return
         each = [params for document in documents for params in wire.document_params(document)]
         reply = await self._dialect.call(PUT_DOCUMENTS, {"documents": each}, space=documents[0].space)
         wire.results(reply, len(each))
+
+    def _keeps_documents(self) -> bool:
+        """Says once where it does not."""
+        keeps = "put_document" in self._features
+        if not keeps and not self._has_complained:
+            self._has_complained = True
+            log.warning("%s keeps no documents: those that are shared do not go there", self._dialect.address)
+        return keeps
 
     async def document_changes(
         self, since: str | None, *, space: str, limit: int, timeout_s: float

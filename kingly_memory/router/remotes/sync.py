@@ -38,7 +38,7 @@ from kingly_memory.attention import pins
 from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner
-from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput, RemoteRefused
 from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.lifecycle.lifetimes import usual_lifetimes
@@ -158,11 +158,11 @@ class Reading:
         services = self._services
         lifetimes_of_types = usual_lifetimes(services.settings.lifetimes)
         context = WriteContext(space, None, None, lifetimes_of_types, services.clock.now())
-        pulled = Pulled(self._remote, context, services.reader, services.settings.content_limit_bytes, check)
-        change = pulled.documents(page, since) if isinstance(page, DocumentChanges) else pulled.page(page)
-        news = await services.write(change)
-        await services.purged(pulled.purged)
-        return news
+        limit_bytes = services.settings.content_limit_bytes
+        pulled = Pulled(self._remote, context, services.reader, limit_bytes, check, services.erase_records)
+        return await services.write(
+            pulled.documents(page, since) if isinstance(page, DocumentChanges) else pulled.page(page)
+        )
 
     async def _note(self, refused: str | None) -> None:
         """Keep why nothing is taken in, for `sync` and `status` of every process."""
@@ -199,8 +199,8 @@ class Pulled:
     content_limit_bytes: int
     check: Callable[[], None]
     """Asked before each entry of a page; what it raises undoes the page."""
-    purged: list[Memory] = field(default_factory=list)
-    """What a page has purged here, as it was."""
+    erase_records: Callable[[Sequence[str]], int]
+    """Takes records of what is purged out of the audit, before that is committed: nobody knows its text afterwards."""
 
     def page(self, page: Changes) -> Callable[[Transaction], int]:
         """How many memories are new or other here."""
@@ -417,7 +417,7 @@ class Pulled:
         context = replace(self.context, now=forgotten_at)
         if entry.purged:
             gone = purging.purge([row.memory.id], context)(transaction).memories
-            self.purged.extend(gone)
+            self.erase_records([memory.content for memory in gone])
             for memory in gone:
                 transaction.set_facet(_UNSCRUBBED, memory.id, {})
         else:

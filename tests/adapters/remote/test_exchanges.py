@@ -104,7 +104,7 @@ async def session(url: str) -> None:
     await remote.search("fog in the log?", space="other", limit=3, types=[MemoryType.EPISODIC], timeout_s=5)
     await remote.working_memory("watch-1", space="other", timeout_s=5)
     await remote.forget(LIGHTHOUSE, remote_id=first, idempotency_key=f"{LIGHTHOUSE.id}.3")
-    await remote.changes(None, space="other", timeout_s=5)
+    await remote.changes(None, space="other", limit=100, timeout_s=5)
     await remote.aclose()
 
 
