@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable, StoreError
-from kingly_memory.models import DeliveryState, Hit, LayerReport, LinkState, MemoryStatus, Query, Results, Source
-from kingly_memory.ports import Remote, RemoteHit, Row, StoreReader
+from kingly_memory.models import DeliveryState, LayerReport, LinkState, MemoryStatus, Query, Results, Source
+from kingly_memory.ports import Remote, RemoteHit, Row
 from kingly_memory.retrieval.fusion import Candidate, fuse
+from kingly_memory.router.access import Access
 from kingly_memory.router.delivery.routes import UNNAMED, called
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
@@ -184,42 +185,22 @@ def joined(
     query: Query,
     asked_for: int,
     *,
-    local_weight: float,
-    reader: StoreReader,
+    access: Access,
     visible: Visible,
     now_s: float,
 ) -> Results:
-    """What this machine found, with what remotes answered that were asked for so many hits: one list. What has ended
-    answers only where nothing that is alive does."""
-    layers = {answer.side.label: LayerReport(answer.took_ms, len(answer.hits)) for answer in answered}
-    found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
-    is_ended = any(hit.archived for hit in found)
-    candidates = _candidates(
-        query, () if is_ended else found.hits, answered, reader=reader, visible=visible, now_s=now_s
-    )
-    if is_ended and not candidates:
-        return found
-    full = [min(hit.relevance for hit in answer.hits) for answer in answered if len(answer.hits) >= asked_for]
-    # Of several remotes the one that has left out the best.
-    return replace(found, hits=fuse(candidates, local_weight=local_weight, floor=max(full, default=0.0)))
-
-
-def _candidates(
-    query: Query,
-    local: Sequence[Hit],
-    answered: Sequence[RemoteAnswer],
-    *,
-    reader: StoreReader,
-    visible: Visible,
-    now_s: float,
-) -> list[Candidate]:
-    """Each memory once, whoever found it. What a filter or another scope excludes stays out on every path. The best
-    that any remote says of a memory counts.
+    """What this machine found, with what remotes answered that were asked for so many hits: each memory once, whoever
+    found it. The best that any remote says of a memory counts. What a filter or another scope excludes stays out on
+    every path, and what has ended answers only where nothing that is alive does.
 
     A copy is as the remote has it now: the text found here may be older, and its lifetime over.
     """
+    reports = {answer.side.label: LayerReport(answer.took_ms, len(answer.hits)) for answer in answered}
+    found = replace(found, source=Source.HYBRID, layers={**found.layers, **reports})
+    is_ended = any(hit.archived for hit in found)
+    local = () if is_ended else found.hits
     sides = [answer.side.name for answer in answered]
-    deliveries = reader.deliveries(sides, [hit.memory.id for hit in local])
+    deliveries = access.reader.deliveries(sides, [hit.memory.id for hit in local])
     delivered = {
         memory_id
         for each in deliveries.values()
@@ -252,4 +233,9 @@ def _candidates(
                     candidate, memory=row.memory, remote=relevance, in_remote=True, layers=layers
                 )
 
-    return list(candidates.values())
+    if is_ended and not candidates:
+        return found
+    full = [min(hit.relevance for hit in answer.hits) for answer in answered if len(answer.hits) >= asked_for]
+    # Of several remotes the one that has left out the best.
+    floor = max(full, default=0.0)
+    return replace(found, hits=fuse([*candidates.values()], local_weight=access.settings.local_weight, floor=floor))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
@@ -181,7 +181,7 @@ class Search:
         self._view = view
         self._local = local
         self._sides = tuple(sides)
-        self._new_embedder = embedder
+        self._embedder = cache(embedder) if embedder is not None else lambda: None
         self._access = access
         self._clock = access.clock
         self._settings = access.settings
@@ -199,6 +199,8 @@ class Search:
         before it is cut to a budget. Never raises because of a remote."""
         import asyncio
 
+        from kingly_memory.router.search.remote_side import joined
+
         loop, local_s = asyncio.get_running_loop(), self._settings.local_search_s
         began, now_s = self._clock.monotonic(), self._clock.now().timestamp()
         # The time of this machine runs from here on, not from when a thread is free.
@@ -208,6 +210,7 @@ class Search:
         reached = [side for side in sides if side.label not in failures]
         news = [side.news for side in reached]
         pool = request.pool(query.limit)
+        asked_for = query.remote_limit or pool
         wide = max(POOL * pool, LEAST_POOL) if reached and not prefer_speed else 0
 
         # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist. Where no
@@ -227,8 +230,10 @@ class Search:
             await asyncio.wait({worded}, timeout=WORDING_SHARE * whole_s)
             asked = spelt(query, worded.result() if worded.done() else {})
             left_s = max(whole_s - (self._clock.monotonic() - began), LEAST_BUDGET_S)
-            limit, is_patient = query.remote_limit or pool, left_s >= PATIENT_SHARE * whole_s
-            return await asyncio.gather(*(side.search(asked, limit, left_s, patient=is_patient) for side in reached))
+            is_patient = left_s >= PATIENT_SHARE * whole_s
+            return await asyncio.gather(
+                *(side.search(asked, asked_for, left_s, patient=is_patient) for side in reached)
+            )
 
         local: LocalAnswer | None = None
         answers: Sequence[RemoteAnswer] = ()
@@ -244,11 +249,15 @@ class Search:
         # One list: of all layers, in the order of the mode or without repeats, and cut to what was asked for.
         def one_list() -> Results:
             found_here = local or look_here()
+            found = local_results(query, found_here)
             is_enough = prefer_speed and not answers and _is_found_by_words(found_here)
-            missed = failures if sides and not is_enough else None
-            found = self._fused(query, request, found_here, answers, missed)
-            plan = request.plan
-            return listed(found, request, query) if plan is None else self._chosen(found, query, request, plan)
+            if sides and not is_enough:
+                found = replace(found, source=Source.LOCAL_FALLBACK, failures={**failures, **found.failures})
+            if answered := [answer for answer in answers if answer.error is None]:
+                found = joined(found, answered, query, asked_for, access=self._access, visible=self._local, now_s=now_s)
+            if request.plan is not None:
+                return self._chosen(found, query, request, request.plan)
+            return listed(found, request, query)
 
         if verify is None:
             found = await self._access.read(lambda: shaped(one_list(), query, request, self._view, local_s))
@@ -258,51 +267,16 @@ class Search:
             found = await self._access.read(lambda: shaped(checked, query, request, self._view, local_s))
         return replace(found, took_ms=(self._clock.monotonic() - began) * 1000)
 
-    @cached_property
-    def _embedder(self) -> Embedder | None:
-        """Made when a mode first needs it: most processes never search in one."""
-        return None if self._new_embedder is None else self._new_embedder()
-
     def _chosen(self, found: Results, query: Query, request: Request, plan: ModePlan) -> Results:
         """What a mode makes of the candidates."""
         from kingly_memory.router.search.moded import chosen
 
-        embedder = self._embedder  # loaded once per process, and its first search is not cut for that
+        embedder = self._embedder()  # loaded once per process, and its first search is not cut for that
         deadline_s = time.monotonic() + self._settings.local_search_s * CHOOSING_SHARE
         in_mode = chosen(
             found, query.text, plan, fold=request.fold, embedder=embedder, now=self._clock.now(), deadline_s=deadline_s
         )
         return relevant(in_mode, request)
-
-    def _fused(
-        self,
-        query: Query,
-        request: Request,
-        local: LocalAnswer,
-        answers: Sequence[RemoteAnswer],
-        missed: Mapping[str, str] | None,
-    ) -> Results:
-        """All that the layers found, as one list. `missed` are the remotes that gave no answer; None where none was to
-        be asked."""
-        found = local_results(query, local)
-        if missed is None:
-            return found
-        found = replace(found, source=Source.LOCAL_FALLBACK, failures={**missed, **found.failures})
-        answered = [answer for answer in answers if answer.error is None]
-        if not answered:
-            return found
-        from kingly_memory.router.search.remote_side import joined
-
-        return joined(
-            found,
-            answered,
-            query,
-            query.remote_limit or request.pool(query.limit),
-            local_weight=self._settings.local_weight,
-            reader=self._access.reader,
-            visible=self._local,
-            now_s=self._clock.now().timestamp(),
-        )
 
 
 def _is_found_by_words(answer: LocalAnswer) -> bool:
