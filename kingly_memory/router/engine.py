@@ -322,11 +322,6 @@ class Engine:
         await self.opened()
         return await self.search(query, AS_FOUND, prefer_speed=prefer_speed, include_semantic=include_semantic)
 
-    async def look(self, query: Query) -> Results:
-        """What a search finds, before anybody counts it as used."""
-        await self.opened()
-        return await self.searching.find(query)
-
     async def search(
         self,
         query: Query,

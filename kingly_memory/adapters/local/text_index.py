@@ -1,4 +1,5 @@
-"""Which rows of the text index answer a question best, and how many of them there is time to weigh.
+"""Reading the store by words: which rows of the text index answer a question best, and how many of them there is time
+to weigh; what its words are, and how frequent; and what stands beside a row in its context.
 
 BM25 takes about a microsecond a row, fifteen times as much as finding it. Before the first it counts the rows of every
 phrase of the expression, scope tokens included, and cannot be interrupted meanwhile: what has too many is left out of

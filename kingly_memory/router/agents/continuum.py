@@ -114,8 +114,9 @@ class ContinuumMemory:
         how, wanted = validation.choice("strategy", strategy, RetrievalStrategy), continuum.tiers(tiers)
         least = validation.share("min_similarity", min_similarity)
         request = validation.query(query, space=self._engine.space, limit=limit, without_tags=validation.unsought(None))
+        await self._engine.opened()
         # A remote need not send a thousand because a tier is far down here.
-        results = await self._engine.look(replace(request, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
+        results = await self._engine.searching.find(replace(request, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
         candidates = await self._engine.read(partial(self._candidates, tuple(results)))
         chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, request.limit, least)
         self._engine.note_found([one.memory.id for one in chosen])
