@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.text.passages import searchable_passages
+from kingly_memory.text.passages import MEANT, searchable_passages
 
 if TYPE_CHECKING:
     from kingly_memory.validation import Draft
 
 LEVELS = 127
-MOST_PASSAGES = 128
+MOST_PASSAGES = 384
 """Vectors of one memory: of some 130,000 characters. What follows is found by its words."""
 
 
@@ -27,7 +27,7 @@ def searchable(memory: Draft | Memory, *, speaks: bool = False) -> str:
 
 def parts(memory: Memory, *, speaks: bool) -> list[str]:
     """The text of each vector of a memory: one, or one a passage, which its title and headings introduce."""
-    passages = searchable_passages(memory.content)[:MOST_PASSAGES]
+    passages = searchable_passages(memory.content, MEANT)[:MOST_PASSAGES]
     title = f"{memory.title}\n" if memory.title else ""
     return [title + passage for _, passage in passages] or [searchable(memory, speaks=speaks)]
 

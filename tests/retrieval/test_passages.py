@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import MemoryStatus
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.settings import Pace, Settings
-from kingly_memory.text.passages import LONGEST, OVERLAP, passages, searchable_passages
+from kingly_memory.text.passages import LONGEST, MEANT, OVERLAP, passages, searchable_passages
 from tests.store_samples import NOON_S, ask, check_integrity, memory, put
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none", local_search_s=5.0)
@@ -83,14 +83,15 @@ def test_passages_of_a_text_that_changes_moves_or_goes_change_move_and_go_with_i
 @given(
     st.lists(
         st.sampled_from(["word ", "long" * 99, "end. ", "\n\n", "\n# Head\n", "終わり。", "a\tb"]), max_size=600
-    ).map("".join)
+    ).map("".join),
+    st.sampled_from([LONGEST, MEANT]),
 )
-def test_passages_cover_a_text_in_order_and_overlap_a_little(text: str) -> None:
-    found = passages(text)
-    assert bool(found) == (len(text) > LONGEST)
+def test_passages_cover_a_text_in_order_and_overlap_a_little(text: str, longest: int) -> None:
+    found = passages(text, longest)
+    assert bool(found) == (len(text) > longest)
     assert [begin for begin, _ in found] == sorted({begin for begin, _ in found})
-    assert all(0 < end - begin <= LONGEST for begin, end in found)
-    assert all(after - OVERLAP <= begin <= after for (_, after), (begin, _) in pairwise(found))
+    assert all(0 < end - begin <= longest for begin, end in found)
+    assert all(after - longest * OVERLAP <= begin <= after for (_, after), (begin, _) in pairwise(found))
     assert not found or (found[0][0], found[-1][1]) == (0, len(text))
 
 

@@ -18,7 +18,7 @@ from kingly_memory.ports import Embedder, Row, StoreReader, Vector, VectorRows
 from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS, blended
 from kingly_memory.retrieval.vectors import levels, parts
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
-from kingly_memory.text.passages import PASSAGE, passages
+from kingly_memory.text.passages import LONGEST, MEANT, PASSAGE, passages
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
@@ -38,8 +38,9 @@ class Near(NamedTuple):
     passages: dict[str, int]
 
     def passage(self, row: Row) -> dict[str, float]:
-        """The score that says where the passage begins that is nearest, where the memory has several."""
-        number, cuts = self.passages.get(row.memory.id), passages(row.memory.content)
+        """The score that says where the passage begins that is nearest, where the memory is long."""
+        number, text = self.passages.get(row.memory.id), row.memory.content
+        cuts = passages(text, MEANT) if len(text) > LONGEST else []
         return {} if number is None or number >= len(cuts) else {PASSAGE: float(cuts[number][0])}
 
     def is_of(self, memory: Memory) -> bool:

@@ -35,6 +35,7 @@ from kingly_memory.router.search.local import LocalAnswer, LocalSearch
 from kingly_memory.router.search.meaning import Near, VectorSearch
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
+from kingly_memory.text.passages import MEANT
 from tests.cli_runner import Run
 from tests.router_bench import CALM, PromptStore, router_over
 from tests.store_samples import behind, memory, put
@@ -120,6 +121,23 @@ async def test_a_long_text_is_found_and_shown_by_the_passage_that_means_what_was
     [hit] = found
     assert hit.memory.key == "diary"
     assert "The kitten sleeps upstairs." in (found.shown[hit.memory.id].text or "")
+
+
+@pytest.mark.requirement("N4")
+async def test_one_of_several_facts_in_a_text_is_found_by_its_meaning_and_the_text_is_shown_whole(
+    tmp_path: Path,
+) -> None:
+    """A vector of all of them would be half as near."""
+    rain, ships = "It began to drizzle again. " * 15, "The boat was painted once more. " * 12
+    embedder = SubjectEmbedder()
+    async with opened(tmp_path, lambda: embedder) as memory:
+        await fill(memory)
+        await memory.store(f"{rain}\n\nThe kitten sleeps upstairs.\n\n{ships}", key="diary", significance=0.2)
+        assert await memory.await_vectors()
+        assert max(map(len, embedder.embedded)) <= MEANT
+        [hit] = await memory.search("feline")
+    assert hit.memory.key == "diary"
+    assert hit.scores.keys() == {"vectors"}
 
 
 @pytest.mark.requirement("ARG-047")
