@@ -140,7 +140,8 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
         subject = _subject(question, held) if held else held
         for other in near if subject and hit.memory.type is not MemoryType.EPISODIC else ():
             later, share = near[other], near[other].relevance / hit.relevance if hit.relevance else 0.0
-            if other in ranked or share < LEAST_RELEVANCE:
+            is_earlier = later.memory.updated_at <= hit.memory.updated_at
+            if other in ranked or share < LEAST_RELEVANCE or is_earlier:
                 continue
             if not _is_about(subject, hit.memory, about[other], about.values()):
                 continue
