@@ -152,6 +152,16 @@ async def test_an_open_memory_is_without_what_is_forgotten_or_put_away_at_once(
         assert (await memory.cognitive("H001")).holdings == agent_memory.holdings
 
 
+async def test_an_open_memory_says_what_an_update_has_made_of_it(tmp_path: Path) -> None:
+    async with router(tmp_path, agent="H001") as memory:
+        agent_memory = await memory.cognitive("H001")
+        item = agent_memory.add_working("The lamp is loose")
+        agent_memory.add_working("The gate is green")
+        assert len(agent_memory.holdings.working) == 2
+        await memory.update(item.id or "", "The lamp is fixed")
+        assert [one.content for one in agent_memory.holdings.working] == ["The lamp is fixed", "The gate is green"]
+
+
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = PromptStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:

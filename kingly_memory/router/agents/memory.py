@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeGuard
 
@@ -15,7 +15,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryStatus, MemoryType
 from kingly_memory.observe import MemoryStored
-from kingly_memory.ports import Row, Transaction
+from kingly_memory.ports import Change, Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.experiences import FACET, PLACES, owner
@@ -25,6 +25,8 @@ from kingly_memory.router.write import WriteContext
 log = logging.getLogger("kingly_memory.router")
 
 POLICY = "agent_memory"
+_LOOKED_AT = 200
+"""Changes of others: when there are more, everything is read again."""
 REASONS = {
     MemoryType.WORKING: "it left the working memory of its agent",
     MemoryType.EPISODIC: "it left the episodes of its agent",
@@ -43,14 +45,25 @@ class AgentMemory(CognitiveMemory):
         super().__init__(agent_id, rules=rules, now=lambda: engine.write_context().now)
         self._engine = engine
         self._loop = asyncio.get_running_loop()
+        self._read_to = engine.reader.last_change()
+        """How far the change feed was read when `_held` was."""
 
     @property
     def holdings(self) -> Holdings:
         """What the store has. Raises RouterClosed, StoreError."""
         self._engine.check_open()
         reader, name = self._engine.reader, owner(self._engine.space, self.agent_id)
+        last = reader.last_change()
+        if last != self._read_to and self._is_outdated(reader.changes(self._read_to, _LOOKED_AT)):
+            self._held = Holdings()
+        self._read_to = last
         self._held = self._current(reader.facets(FACET, [name]).get(name), reader.row)
         return self._held
+
+    def _is_outdated(self, news: Sequence[Change]) -> bool:
+        """Whether somebody has revised a memory that is held here, as far as this looks."""
+        ids = {item.id for item in (*self._held.working, *self._held.episodic)}
+        return len(news) == _LOOKED_AT or any(one.memory_id in ids and one.revision > 1 for one in news)
 
     def _current(self, facet: Mapping[str, Any] | None, row_of: Callable[[str], Row | None]) -> Holdings:
         """What the facet names; most often this is held here already, and no memory is read."""
