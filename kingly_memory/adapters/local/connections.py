@@ -203,8 +203,15 @@ class Connections:
             opened.connection.close()
         if self._folder.is_empty():
             self._folder.check_not_lost()
-            return None
-        return self._open(inode)
+            if self._folder.is_empty():
+                return None
+            return self._taken()  # a store has taken its place while we looked
+        try:
+            return self._open(inode)
+        except StoreError:
+            if inode == self._folder.inode():
+                raise
+            return self._taken()  # it was put aside before we could open it
 
     def _open(self, inode: Inode | None) -> _Opened | None:
         self._folder.check()
