@@ -73,6 +73,20 @@ async def test_what_has_ended_does_not_come_after_what_is_alive(memory: MemoryRo
     assert await pages(memory, limit=3) == [["k2", "k1", "k0"], []]
 
 
+async def test_a_typing_error_in_a_word_of_what_has_ended_alone_is_repaired_too(
+    memory: MemoryRouter, clock: ManualClock, tmp_path: Path
+) -> None:
+    await memory.store("The xylophone stands in the cellar", ttl="1d")
+    clock.jump(2 * 86_400)
+    await memory.sweep()
+    by_router = await memory.search("xylofone")
+    with closing(open_reader(Place(tmp_path / "home", "app", None), QUICK)) as reader:
+        by_reader = reader.search("xylofone")
+    for found in (by_router, by_reader):
+        assert found.repaired == {"xylofone": "xylophone"}
+        assert [hit.archived for hit in found] == [True]
+
+
 async def test_a_reader_goes_on_where_a_router_was(memory: MemoryRouter, tmp_path: Path) -> None:
     for number in range(6):
         await memory.store(f"deploy {number}", key=f"k{number}")
