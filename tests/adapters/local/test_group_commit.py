@@ -133,7 +133,6 @@ def _full_disk(*_: object) -> None:
     raise sqlite3.OperationalError("no space")
 
 
-@pytest.mark.requirement("ARG-055")
 def test_a_lone_change_that_raises_is_run_once_and_leaves_no_word_behind(store: DiskStore, home: Path) -> None:
     runs = list[None]()
 
@@ -153,6 +152,7 @@ def test_a_lone_change_that_raises_is_run_once_and_leaves_no_word_behind(store: 
     assert stored_contents(store) == ["first", "second"]
 
 
+@pytest.mark.requirement("ARG-055")
 def test_eight_threads_that_write_and_read_at_once_see_what_they_have_written(store: DiskStore) -> None:
     def write_and_read(name: int) -> list[str]:
         mine = [memory(f"{name} {number}") for number in range(10)]
