@@ -78,9 +78,14 @@ class Vocabulary:
         new = [(len(word), word) for word in self._noted - self._known if len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
 
-    def undone(self) -> None:
-        """What was noted since the last commit was taken back."""
-        self._noted, self._doubtful = set(), set()
+    def noted(self) -> frozenset[str]:
+        """Since the last commit."""
+        return frozenset(self._noted)
+
+    def undone(self, before: frozenset[str] = frozenset()) -> None:
+        """Changes were taken back; `before` was noted without them. A word that they made doubtful is asked about all
+        the same, which does no harm."""
+        self._noted = set(before)
 
     def written(self) -> None:
         """The commit is durable."""
@@ -132,7 +137,7 @@ class DiskTransaction:
 
     def run(self, change: Callable[[DiskTransaction], T]) -> T:
         """The change's value. If it raises, it is undone alone; an error of the database undoes the whole commit."""
-        before = set(self._unindexed), self._counted.copy()
+        before, noted = (set(self._unindexed), self._counted.copy()), self._vocabulary.noted()
         self._connection.execute("SAVEPOINT change")
         try:
             value = change(self)
@@ -142,6 +147,7 @@ class DiskTransaction:
             self._connection.execute("ROLLBACK TO change")
             self._connection.execute("RELEASE change")
             self._unindexed, self._counted = before
+            self._vocabulary.undone(noted)
             self._owners = {}
             raise
         self._connection.execute("RELEASE change")

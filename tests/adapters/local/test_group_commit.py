@@ -133,6 +133,29 @@ def _full_disk(*_: object) -> None:
     raise sqlite3.OperationalError("no space")
 
 
+def words_known(home: Path) -> list[str]:
+    connection = sqlite3.connect(home / "store" / "cache.db")
+    try:
+        return [word for (word,) in connection.execute("SELECT word FROM km_vocabulary ORDER BY word")]
+    finally:
+        connection.close()
+
+
+def test_a_change_that_raises_beside_others_leaves_no_word_behind(store: DiskStore, home: Path) -> None:
+    def change(tx: Transaction) -> None:
+        saving(memory("zeppelin"))(tx)
+        raise KeyError
+
+    with held(store):
+        changes = saving(memory("second")), change, saving(memory("third"))
+        before, raising, after = map(store.write, changes)
+    with pytest.raises(KeyError):
+        raising.result()
+    before.result()
+    after.result()
+    assert words_known(home) == ["first", "second", "third"]
+
+
 def test_a_lone_change_that_raises_is_run_once_and_leaves_no_word_behind(store: DiskStore, home: Path) -> None:
     runs = list[None]()
 
@@ -145,10 +168,7 @@ def test_a_lone_change_that_raises_is_run_once_and_leaves_no_word_behind(store: 
         store.write(change).result()
     assert len(runs) == 1
     put(store, memory("second"))
-    with sqlite3.connect(home / "store" / "cache.db") as connection:
-        words = [word for (word,) in connection.execute("SELECT word FROM km_vocabulary ORDER BY word")]
-    connection.close()
-    assert words == ["first", "second"]
+    assert words_known(home) == ["first", "second"]
     assert stored_contents(store) == ["first", "second"]
 
 
