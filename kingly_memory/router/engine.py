@@ -287,10 +287,14 @@ class Engine:
         gone: list[Memory] = []
         by_remote: Counter[str] = Counter()
         copies = lines = 0
+
+        def erase_records(texts: Sequence[str]) -> None:
+            nonlocal lines
+            lines += self.services.erase_records(texts)
+
         for start in range(0, len(planned.ids), purging.AT_ONCE):
             some = planned.ids[start : start + purging.AT_ONCE]
-            done = await self.write(purging.purge(some, self.write_context()))
-            lines += await self.services.purged(done.memories)  # now: a purge that is repeated knows no text
+            done = await self.write(purging.purge(some, self.write_context(), erase_records))
             self.wake()
             gone += done.memories
             by_remote.update(done.by_remote)

@@ -114,9 +114,15 @@ def _name_among_projects(memory: Memory) -> str:
 
 
 @in_transaction
-def purge(transaction: Transaction, ids: Sequence[MemoryId], context: WriteContext) -> Erased:
+def purge(
+    transaction: Transaction,
+    ids: Sequence[MemoryId],
+    context: WriteContext,
+    erase_records: Callable[[Sequence[str]], object],
+) -> Erased:
     """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up. Of
-    what another home keeps only the copy goes, and no remote is told."""
+    what another home keeps only the copy goes, and no remote is told. Their records leave the audit before that is
+    committed: nobody knows the texts afterwards, and what is undone can be repeated."""
     gone, by_remote, copies = list[Memory](), dict[str, int](), 0
     for memory_id in ids:
         row = transaction.row(memory_id) or _repaired(transaction, memory_id)
@@ -136,6 +142,7 @@ def purge(transaction: Transaction, ids: Sequence[MemoryId], context: WriteConte
     model_replies.drop(transaction)
     for memory in gone:
         contexts.purged(transaction, memory)
+    erase_records([memory.content for memory in gone])
     return Erased(gone, by_remote, copies)
 
 

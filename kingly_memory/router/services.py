@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from kingly_memory.dataclass import dataclass, field
-from kingly_memory.models import Memory
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
 from kingly_memory.router.callers import Callers
@@ -38,10 +36,6 @@ class Services:
     def now_s(self) -> float:
         """Unix seconds."""
         return self.clock.now().timestamp()
-
-    async def purged(self, memories: Sequence[Memory]) -> int:
-        """They are to leave no trace in the audit either. How many records went. Raises StoreUnwritable."""
-        return await asyncio.to_thread(self.erase_records, [one.content for one in memories]) if memories else 0
 
     @property
     def write(self) -> Callable[[Callable[[Transaction], T]], Coroutine[Any, Any, T]]:

@@ -15,7 +15,7 @@ from kingly_memory import InvalidInput
 from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.app.auditing import audit_folder
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.errors import StoreBusy
+from kingly_memory.errors import StoreBusy, StoreError
 from kingly_memory.lifecycle.summaries import gist, summary
 from kingly_memory.models import MemoryStatus, Query
 from kingly_memory.settings import Pace, Settings
@@ -53,6 +53,22 @@ def test_no_log_of_prompts_names_what_was_purged(memory: SyncMemoryRouter, tmp_p
     memory.purge(secret.id)
     assert left(told, secret.id, "Quorblefex") == []
     assert [one.session for one in memory.attention.prompts()] == ["another"]
+
+
+@pytest.mark.requirement("N10")
+def test_a_purge_that_could_not_clear_the_audit_has_purged_nothing_and_can_be_repeated(
+    memory: SyncMemoryRouter, tmp_path: Path
+) -> None:
+    memory.store(SECRET, key="secret.key")
+    audit = AuditFiles(audit_folder(tmp_path / "home"))
+    audit.append("memory_updates", {"content": SECRET, "agent_id": "a"})
+    in_the_way = audit.folder / "no_file.jsonl"
+    in_the_way.mkdir()
+    with pytest.raises(StoreError):
+        memory.purge("secret.key")
+    in_the_way.rmdir()
+    assert len(memory.purge("secret.key").ids) == 1
+    assert left(tmp_path, WORD) == []
 
 
 @pytest.mark.requirement("N10")

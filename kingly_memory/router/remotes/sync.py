@@ -200,7 +200,6 @@ class Pulled:
     check: Callable[[], None]
     """Asked before each entry of a page; what it raises undoes the page."""
     erase_records: Callable[[Sequence[str]], int]
-    """Takes records of what is purged out of the audit, before that is committed: nobody knows its text afterwards."""
 
     def page(self, page: Changes) -> Callable[[Transaction], int]:
         """How many memories are new or other here."""
@@ -416,8 +415,7 @@ class Pulled:
             return False
         context = replace(self.context, now=forgotten_at)
         if entry.purged:
-            gone = purging.purge([row.memory.id], context)(transaction).memories
-            self.erase_records([memory.content for memory in gone])
+            gone = purging.purge([row.memory.id], context, self.erase_records)(transaction).memories
             for memory in gone:
                 transaction.set_facet(_UNSCRUBBED, memory.id, {})
         else:
