@@ -224,11 +224,13 @@ class LocalSearch(Visible):
         return min(found, key=lambda meant: meant.errors, default=None)
 
     def _own_words(self, query: Query, word: str, deadline_s: float) -> set[str]:
-        """The words of the own project's memories that the index finds by that word."""
+        """The words of the own project's memories that the index finds by that word, of those in the archive too where
+        what has ended may answer."""
         if time.monotonic() >= deadline_s:
             return set()
         own: set[str] = set()
-        space = Query(query.text, query.space, include_archived=query.include_archived, wide=query.wide)
+        is_any = query.include_archived or query.or_ended
+        space = Query(query.text, query.space, include_archived=is_any, wide=query.wide)
         for row in self._reader.holding(space, word, ROWS_LOOKED_AT, deadline_s):
             if space.admits(row.memory):
                 text = " ".join((row.memory.title or "", row.memory.content, *row.memory.tags)).casefold()

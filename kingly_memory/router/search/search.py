@@ -300,29 +300,28 @@ def look(
     """
     first = request.pool(query.limit)
 
-    def found_in(query: Query, limit: int, most: int, wording: Wording | None) -> LocalAnswer:
+    def found_in(query: Query, limit: int, most: int) -> LocalAnswer:
         budget_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
         query = query if query.limit == limit else replace(query, limit=limit)
         return layer.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
 
-    def found_of(query: Query, pool: int, wording: Wording | None) -> LocalAnswer:
-        found = found_in(query, first, pool, wording)
+    def found_of(query: Query, pool: int) -> LocalAnswer:
+        found = found_in(query, first, pool)
         while not found.cut and len(found.hits) >= pool and pool < validation.RESULTS_LIMIT:
             if request.are_enough([hit.memory for hit in found.hits], query.limit):
                 break
             if time.monotonic() >= deadline_s - LEAST_BUDGET_S:
                 return found._replace(cut=True)
             pool = min(pool * _FURTHER, validation.RESULTS_LIMIT)
-            further = found_in(query, pool, pool, wording)
+            further = found_in(query, pool, pool)
             best = further if len(further.hits) > len(found.hits) else found  # the further one may have had no time
             found = best._replace(took_ms=found.took_ms + further.took_ms, cut=further.cut)
         return found
 
-    alive = found_of(query, max(first, pool), wording)
+    alive = found_of(query, max(first, pool))
     if alive.hits or alive.cut or not query.or_ended:
         return alive
-    # A mistyped word may be one that only what has ended holds, so the words are looked up anew.
-    ended = found_of(replace(query, include_archived=True), max(first, pool), None)
+    ended = found_of(replace(query, include_archived=True), max(first, pool))
     hits = tuple(replace(hit, archived=True) for hit in ended.hits)
     return ended._replace(hits=hits, took_ms=alive.took_ms + ended.took_ms) if hits else alive
 
