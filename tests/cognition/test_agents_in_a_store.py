@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory.adapters.local import backup
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
 from kingly_memory.models import MemoryStatus, MemoryType
@@ -160,6 +161,17 @@ async def test_an_open_memory_says_what_an_update_has_made_of_it(tmp_path: Path)
         assert len(agent_memory.holdings.working) == 2
         await memory.update(item.id or "", "The lamp is fixed")
         assert [one.content for one in agent_memory.holdings.working] == ["The lamp is fixed", "The gate is green"]
+
+
+async def test_an_open_memory_says_what_a_backup_has_that_took_the_place_of_its_store(tmp_path: Path) -> None:
+    async with router(tmp_path, agent="H001") as memory:
+        agent_memory = await memory.cognitive("H001")
+        item = agent_memory.add_working("The lamp is loose")
+        backup.create(tmp_path, file := tmp_path / "one.backup")
+        await memory.update(item.id or "", "The lamp is fixed")
+        assert [one.content for one in agent_memory.holdings.working] == ["The lamp is fixed"]
+        backup.restore(tmp_path, file, replace=True, lock_wait_s=5)
+        assert [one.content for one in agent_memory.holdings.working] == ["The lamp is loose"]
 
 
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryStatus, MemoryType
 from kingly_memory.observe import MemoryStored
-from kingly_memory.ports import Change, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, Change, Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.experiences import FACET, PLACES, owner
@@ -47,17 +47,20 @@ class AgentMemory(CognitiveMemory):
         self._loop = asyncio.get_running_loop()
         self._read_to = engine.reader.last_change()
         """How far the change feed was read when `_held` was."""
+        self._read_of: dict[str, JsonObject] = {}
+        """The incarnation of the home then: a backup that was put in its place has a feed of its own."""
 
     @property
     def holdings(self) -> Holdings:
         """What the store has. Raises RouterClosed, StoreError."""
         self._engine.check_open()
         reader, name = self._engine.reader, owner(self._engine.space, self.agent_id)
-        last = reader.last_change()
-        if last != self._read_to and self._is_outdated(reader.changes(self._read_to, _LOOKED_AT)):
+        last, facets = reader.last_change(), reader.facets_of({FACET: [name], HOME: [INCARNATION]})
+        is_another = facets[HOME] != self._read_of
+        if is_another or (last != self._read_to and self._is_outdated(reader.changes(self._read_to, _LOOKED_AT))):
             self._held = Holdings()
-        self._read_to = last
-        self._held = self._current(reader.facets(FACET, [name]).get(name), reader.row)
+        self._read_to, self._read_of = last, facets[HOME]
+        self._held = self._current(facets[FACET].get(name), reader.row)
         return self._held
 
     def _is_outdated(self, news: Sequence[Change]) -> bool:
