@@ -20,7 +20,7 @@ from typing import BinaryIO
 from kingly_memory.adapters.local import keys, rows, safety, sql, sqlite
 from kingly_memory.adapters.local.engine import name_incarnation
 from kingly_memory.adapters.local.folder import Folder, locked
-from kingly_memory.adapters.local.trusted import vouch
+from kingly_memory.adapters.local.trusted import take
 from kingly_memory.digests import blake2b
 from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
 from kingly_memory.models import Backup, project_and_user
@@ -170,15 +170,15 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
     found = check(file, force=force)
     folder, key_name = Folder(home), keys.name_in(file)
     fresh = folder.restored
-    if key_name is None and sqlite.key_name_of(folder.store) is not None:
-        to_do = "restore it into another --home, or run `kingly-memory decrypt` before and `encrypt` afterwards"
-        raise InvalidInput("file", f"{file} is not encrypted and {home} is; {to_do}")
     try:
         folder.make()
         with locked(folder.write_lock, lock_wait_s):
             finished = folder.salvaged
             if finished.exists() and not folder.exists():  # the last step of another replacement was interrupted
                 finished.store.rename(folder.store)
+            if key_name is None and sqlite.key_name_of(folder.store) is not None:
+                to_do = "restore it into another --home, or run `kingly-memory decrypt` before and `encrypt` afterwards"
+                raise InvalidInput("file", f"{file} is not encrypted and {home} is; {to_do}")
             if not folder.is_empty() and not replace:
                 raise InvalidInput(
                     "home", f"{home} holds memories; --replace puts them aside and begins from the backup"
@@ -195,8 +195,7 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
             purged = _purged(folder)
             shutil.rmtree(finished.store, ignore_errors=True)  # of an attempt that was interrupted
             fresh.store.rename(finished.store)  # who finds no store from here on takes this one, or waits for us
-            aside = folder.take(finished, "replaced")
-            vouch(folder)
+            aside = take(folder, finished, "replaced", was_trusted=True)
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error
     return found if aside is None else found._replace(put_aside=str(aside), purged=purged)

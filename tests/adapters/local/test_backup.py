@@ -18,6 +18,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, Put, SyncMemoryRouter
 from kingly_memory.adapters.local import backup, sql
+from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.adapters.local.trusted import is_trusted
 from kingly_memory.errors import InvalidInput, StoreError
 from tests.cli_runner import Run
 from tests.store_samples import number_layout
@@ -137,7 +139,7 @@ def test_who_finds_no_store_while_one_takes_its_place_goes_on_with_that_one(
     def rename_once(self: Path, to: Path) -> Path:
         """The store is put aside, and what replaces it has not taken its place yet."""
         if to == full / "store":
-            monkeypatch.undo()
+            monkeypatch.setattr(Path, "rename", rename)
             raise InterruptedError
         return rename(self, to)
 
@@ -152,6 +154,7 @@ def test_who_finds_no_store_while_one_takes_its_place_goes_on_with_that_one(
                 backup.restore(full, file, replace=False, lock_wait_s=1)
         assert memory.get("later") is None
     assert [one[0] for one in told(full)[0]] == ["dark", "deploy", "keys"]
+    assert is_trusted(Folder(full))
 
 
 def test_a_backup_is_of_one_moment_while_others_write(full: Path, tmp_path: Path) -> None:
