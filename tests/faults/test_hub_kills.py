@@ -17,6 +17,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.grants import DEFAULT_NAMESPACE
 from kingly_memory.models import REMOTE_ABOVE, MemoryStatus, Query
+from kingly_memory.router.remotes.sync import CHANGES_AT_ONCE
 from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.mortal_hub import POINTS, MortalHub
@@ -179,7 +180,7 @@ async def test_a_sync_is_killed_at_both_ends_and_goes_on_where_it_was(
     hub.die_at = None
     hub.start()
     assert finish(start(order), Diary()) == 0
-    assert taken_in == [0, 500, 500, 1_000]
+    assert taken_in == [0, CHANGES_AT_ONCE, CHANGES_AT_ONCE, 2 * CHANGES_AT_ONCE]
     hub.stop()
     assert sorted(text for _, text in held_by(kept, WRITTEN)) == held_in(tmp_path / "second", WRITTEN)
     tell(15, f"reader and hub ({kind}) killed within a sync: it goes on where it was")
