@@ -75,11 +75,11 @@ class HubRemote(ToolRemote):
         if repeated and not self._honours_keys and await self._is_linked(link):
             return
         params = wire.link_params(link, idempotency_key)
-        await self._dialect.call("create_memory_link", params, space=link.space)
+        wire.done(await self._dialect.call("create_memory_link", params, space=link.space))
 
     async def mark(self, marks: RemoteMarks) -> None:
         if "mark_memory" in self._features:
-            await self._dialect.call("mark_memory", wire.marks_params(marks), space=marks.space)
+            wire.done(await self._dialect.call("mark_memory", wire.marks_params(marks), space=marks.space))
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params: JsonObject = {

@@ -324,11 +324,13 @@ class UltimateRemote(ToolRemote):
     async def _write(self, tool: str, arguments: JsonObject, space: str) -> Any:
         """One call that changes something. A database that is locked is worth trying again."""
         try:
-            return await self._dialect.call(tool, arguments, space=space)
+            reply = await self._dialect.call(tool, arguments, space=space)
         except RemoteRefused as refused:
             if refused.code != LOCKED:
                 raise
             raise RemoteUnavailable(refused.reason, reached=True) from None
+        wire.done(reply)
+        return reply
 
 
 async def _repeated_on_conflict(write: Callable[[], Awaitable[T]]) -> T:

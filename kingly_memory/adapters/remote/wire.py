@@ -220,21 +220,27 @@ def results(reply: Any, count: int) -> list[Any]:
     return found
 
 
+def done(reply: Any) -> Mapping[str, Any]:
+    """What a remote says of what it has done. Raises RemoteUnavailable for what cannot be an answer: then the outcome
+    is unknown."""
+    if not isinstance(reply, Mapping):
+        raise RemoteUnavailable("the reply is no object", reached=True)
+    return _fields(reply)
+
+
 def check_held(reply: Any, content: str) -> None:
     """Raise RemoteRefused when the remote says that it holds another text under that id than it was sent: it answered
-    from an earlier or later change."""
-    fields = _fields(reply)
+    from an earlier or later change. Raises RemoteUnavailable as `done` does."""
+    fields = done(reply)
     held = fields.get("digest")
     if held not in (None, content_digest(content)):
         raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(fields))
 
 
 def forgotten_id(reply: Any) -> str | None:
-    """The remote's id of what it forgot, if it says. Raises RemoteUnavailable for what cannot be an answer: then the
-    outcome is unknown. Raises RemoteRefused when it is there still, after a later change."""
-    answer = _unwrapped(reply)
-    if not isinstance(answer, Mapping):
-        raise RemoteUnavailable("the reply to a forgetting is no object", reached=True)
+    """The remote's id of what it forgot, if it says. Raises RemoteUnavailable as `done` does, and RemoteRefused when it
+    is there still, after a later change."""
+    answer = done(reply)
     if answer.get("idempotency_hit") is True and answer.get("forgotten") is False:
         raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(answer))
     return _entry_id(answer)
@@ -272,9 +278,9 @@ def _changed(entry: Mapping[str, Any]) -> Changed | None:
 
 
 def check_put(reply: Any) -> None:
-    """Raise RemoteUnavailable where the remote has not all parts of a document: another one came between."""
-    answer = _unwrapped(reply)
-    if not isinstance(answer, Mapping) or answer.get("missing") is True:
+    """Raise RemoteUnavailable as `done` does, and where the remote has not all parts of a document: another one came
+    between."""
+    if done(reply).get("missing") is True:
         raise RemoteUnavailable("the remote has not all parts of a document", reached=True)
 
 

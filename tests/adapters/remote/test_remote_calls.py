@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.home.place import DEFAULT_ENDPOINT
 from kingly_memory.models import MemoryType
-from kingly_memory.ports import RemoteLink
+from kingly_memory.ports import RemoteLink, RemoteMarks
 from kingly_memory.testing import ManualClock
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
 
@@ -165,6 +166,31 @@ async def test_lone_surrogates_leave_as_replacement_characters(route: respx.Rout
     route.respond(json=[])
     await remote_at(DEFAULT_ENDPOINT).search("fog \ud800", space="Küste", limit=1, types=None, timeout_s=1)
     assert sent(route)["params"]["query"] == "fog �"
+
+
+Act = Callable[[HubRemote], Awaitable[object]]
+ACTS: dict[str, Act] = {
+    "store": stored,
+    "update": lambda remote: remote.store(revised(), idempotency_key="k", remote_id="r1", repeated=False),
+    "link": lambda remote: remote.link(
+        RemoteLink("r1", "r2", "supports", 1.0, None, "app"), idempotency_key="k", repeated=False
+    ),
+    "mark": lambda remote: remote.mark(RemoteMarks("r1", None, (), "app")),
+    "forget": lambda remote: remote.forget(LIGHTHOUSE, remote_id="r1", idempotency_key="k"),
+}
+
+
+@pytest.mark.requirement("KNG-047")
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize("reply", [[], 17, "Done", None], ids=repr)
+async def test_what_is_no_answer_to_a_change_says_nothing_of_its_effect(
+    route: respx.Route, act: Act, reply: Any
+) -> None:
+    remote = remote_at(DEFAULT_ENDPOINT)
+    remote._features = ["mark_memory"]
+    route.respond(json=reply)
+    with pytest.raises(RemoteUnavailable):
+        await act(remote)
 
 
 @pytest.mark.parametrize(
