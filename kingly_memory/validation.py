@@ -473,10 +473,8 @@ def choice(
     if isinstance(value, str):
         if value in aliases:
             return aliases[value]
-        try:
+        with suppress(ValueError):
             return choices(value)
-        except ValueError:
-            pass
     names = ", ".join([*(str(choice) for choice in choices), *aliases])
     raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {names}")
 
