@@ -53,9 +53,9 @@ class KinglyMemory(Memory):
                 include_private or not record.private or (source is not None and record.source == source)
             )
 
-        matches = []
+        matches, weights = [], self._config  # which pydantic looks up slowly
         for record, relevance in self._storage.find(query, fits, limit) if not is_blank(query) else []:
-            score, reasons = compute_composite_score(record, relevance, self._config)
+            score, reasons = compute_composite_score(record, relevance, weights)
             matches.append(MemoryMatch(record=record, score=score, match_reasons=["words", *reasons[1:]]))
         return sorted(matches, key=lambda record: -record.score)
 

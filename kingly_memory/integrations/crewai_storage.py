@@ -93,11 +93,12 @@ class KinglyStorage:
     def find(self, query: str, fits: Fits, limit: int) -> list[tuple[MemoryRecord, float]]:
         """Best first, by words and without a vector."""
         found: list[tuple[MemoryRecord, float]] = []
-        first, most = 0, min(limit, RESULTS_LIMIT)
-        while len(found) < limit and (hits := self._documents.search(self._place, query, limit=most, offset=first)):
+        first, most, is_last = 0, min(limit, RESULTS_LIMIT), False
+        while len(found) < limit and not is_last:
+            hits = self._documents.search(self._place, query, limit=most, offset=first)
             records = ((_record(one.document), one.relevance or 0.0) for one in hits)
             found += [one for one in records if fits(one[0])]
-            first, most = first + most, RESULTS_LIMIT
+            first, most, is_last = first + most, RESULTS_LIMIT, len(hits) < most
         return found[:limit]
 
     def delete(self, *arguments: Any, **how: Any) -> int:

@@ -65,6 +65,14 @@ def test_records_are_found_by_words_in_their_scope_and_private_ones_by_their_sou
     assert memory.info().record_count == 2
 
 
+def test_records_of_a_scope_are_found_behind_better_ones_of_others(router: SyncMemoryRouter) -> None:
+    memory = KinglyMemory(router)
+    memory.remember_many([f"Parcel {number} waits in Graz" for number in range(5)], scope="/parcels")
+    memory.remember("In Graz, on the way to Vienna and Linz, a driver once said that a parcel waits", scope="/talk")
+    (found,) = memory.recall("which parcel waits in Graz", scope="/talk", limit=1)
+    assert found.record.scope == "/talk"
+
+
 def test_several_writers_lose_nothing_and_a_copy_has_the_same_store(router: SyncMemoryRouter) -> None:
     memory = KinglyMemory(router)
     with ThreadPoolExecutor(8) as pool:
