@@ -46,6 +46,8 @@ FEW, SMALL_SHARE = 5_000, 0.25
 FREQUENT, MOST_FREQUENT = 500, 4
 """A word in more rows of the store is frequent. When there are more such words than that, to look for what holds two of
 them takes longer than to weigh all."""
+COMMON = 5_000
+"""A word in more rows than that is looked for beside rarer ones only where few words are frequent."""
 LATEST = 100
 """The last rows that hold a frequent word are weighed whatever else they hold, so many of each word or as many as are
 asked for."""
@@ -158,10 +160,13 @@ class TextIndex:
         if rows_with is None:
             return self._scored(any_term(terms), limit), False
         counted = sorted((rows_with.get(term, WEIGHED + 1), term) for term in terms)
-        frequent = [term for count, term in counted if count > FREQUENT]
-        if not 0 < len(frequent) <= MOST_FREQUENT:
-            return self._scored(any_term(terms), limit), False
         rare = [term for count, term in counted if count <= FREQUENT]
+        frequent = [term for count, term in counted if count > FREQUENT]
+        if len(frequent) > MOST_FREQUENT and counted[len(rare)][0] <= COMMON:
+            counted = [one for one in counted if one[0] <= COMMON]
+            frequent = [term for _, term in counted[len(rare) :]]
+        if not 0 < len(frequent) <= MOST_FREQUENT:
+            return self._scored(any_term([term for _, term in counted]), limit), False
         # Each row that holds a frequent term and another one is found by one expression that has all of its terms, none
         # of them twice: so its score is that of the whole question.
         expressions = [any_term(rare), f"{any_term(rare)} AND {any_term(frequent)}"] if rare else []

@@ -40,8 +40,9 @@ READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
 LEAST_BUDGET_S = 0.01
 """What a search gets whose time was over before it could begin."""
-COMMON = 5_000
-"""A word in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
+COMMON = 20_000
+"""A word in more rows than this is dropped when a rarer one is there: it takes too long to look for. Where one in 8,000
+rows was, of 215 memories that held it and the other word of the question three came among the ten."""
 REPAIRS, LIKELY_REPAIRS = 8, 8
 """Words of a question that are repaired or completed at most, and words of the own project that are tried for each."""
 VOCABULARY_LIMIT, SPREAD = 20_000, 2

@@ -109,6 +109,31 @@ def test_where_nothing_was_counted_and_where_there_are_many_frequent_words_all_a
     assert ("amber" in contents(page), page.has_passed_over) == (False, True)
 
 
+def test_of_many_frequent_words_the_most_frequent_are_left_out_before_all_are_weighed(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FREQUENT", 10), ("COMMON", 130), ("FEW", -1)):
+        monkeypatch.setattr(text_index, name, value)
+    said = ["amber", "beryl", "coral", "diamond", "emerald"]
+    put(store, *(memory(f"{word} and much that is said besides") for word in said for _ in range(120)))
+    put(store, *(memory("emerald") for _ in range(20)), memory("emerald, and amber and beryl and much besides"))
+    counted = {**dict.fromkeys(said, 121), "emerald": 141}
+    page = store.reader.matches(ask(), said, 4, 0, soon(), rows_with=counted)
+    assert contents(page)[0] == "emerald, and amber and beryl and much besides"
+    assert "emerald" not in contents(page)
+    assert page.has_passed_over
+
+
+def test_memory_that_holds_a_very_frequent_word_too_is_found_among_many_that_hold_only_the_rarer_one(
+    store: DiskStore,
+) -> None:
+    both = memory("beryl and amber, as that was said besides")
+    put(store, both, *(memory("beryl and a little that is said besides") for _ in range(60)))
+    put(store, *(memory(f"amber {number}") for number in range(5_001)))
+    answer = LocalSearch(store.reader).search(ask("amber beryl"), now_s=NOON_S, budget_s=60)
+    assert answer.hits[0].memory.content == both.content
+
+
 def test_what_was_passed_over_is_found_when_all_the_others_may_not_be_shown(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
