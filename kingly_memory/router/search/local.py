@@ -61,13 +61,15 @@ HERE = ("local",)
 
 class LocalAnswer(NamedTuple):
     """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up. `without`: why
-    hits that only their meaning points to are missing, where there should be such."""
+    hits that only their meaning points to are missing, where there should be such. `scale`: the relevance by words that
+    a score of 1 has; None where no word was found."""
 
     hits: tuple[Hit, ...]
     took_ms: float
     cut: bool = False
     repaired: Mapping[str, str] = MappingProxyType({})
     without: str | None = None
+    scale: float | None = None
 
 
 class Wording(NamedTuple):
@@ -243,12 +245,20 @@ class LocalSearch(Visible):
     # --- what is found --------------------------------------------------------------------------------------------
 
     def search(
-        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
+        self,
+        query: Query,
+        *,
+        now_s: float,
+        budget_s: float,
+        wording: Wording | None = None,
+        most: int | None = None,
+        scale: float | None = None,
     ) -> LocalAnswer:
         """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes.
 
         `wording` is the result of `word` for this query, where the caller has it already. `most` replaces the query's
-        limit in what is returned; it does not change how many memories are looked at.
+        limit in what is returned; it does not change how many memories are looked at. `scale` is that of another answer
+        to the question: the hits are as relevant as they would be beside its hits.
         """
         wanted = most or query.limit
         began = time.monotonic()
@@ -264,16 +274,18 @@ class LocalSearch(Visible):
         hits = self._named(query, now_s)
         hit_ids = {hit.memory.id for hit in hits}
         # The best has the share of the question that it holds, the others their share of its score.
-        scale = candidates.coverage(best[0]) / best[0].rank[0] if best else 1.0
+        if best and scale is None:
+            scale = candidates.coverage(best[0]) / best[0].rank[0]
         for candidate in best:
             if candidate.row.memory.id not in hit_ids:
                 figures = {"bm25": candidate.own, "context": candidate.lent, "lift": candidate.lift}
                 scores = {name: value for name, value in figures.items() if value and (name, value) != ("lift", 1.0)}
                 if candidate.row.position in candidates.passages:
                     scores[PASSAGE] = float(candidates.passages[candidate.row.position][0])
-                hits.append(Hit(candidate.row.memory, min(candidate.rank[0] * scale, 1.0), HERE, scores))
+                hits.append(Hit(candidate.row.memory, min(candidate.rank[0] * (scale or 1.0), 1.0), HERE, scores))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(tuple(hits[:wanted]), took_ms, wording.cut or candidates.cut, wording.repaired)
+        is_cut = wording.cut or candidates.cut
+        return LocalAnswer(tuple(hits[:wanted]), took_ms, is_cut, wording.repaired, scale=scale)
 
     def _named(self, query: Query, now_s: float) -> list[Hit]:
         """The memory whose key is the whole question."""

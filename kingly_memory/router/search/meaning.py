@@ -255,23 +255,31 @@ class MeaningSearch(LocalSearch):
         self._hurry = hurry
 
     def search(
-        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
+        self,
+        query: Query,
+        *,
+        now_s: float,
+        budget_s: float,
+        wording: Wording | None = None,
+        most: int | None = None,
+        scale: float | None = None,
     ) -> LocalAnswer:
         """See LocalSearch. `without` says why the vectors had no part in the answer, or not their whole part."""
         if not query.by_meaning or query.space != self._vectors.space:
-            return super().search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+            return super().search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most, scale=scale)
         began, wanted = time.monotonic(), most or query.limit
         wording = wording or self.word(query, budget_s=budget_s)
         question = self._vectors.asked(spelt(query, wording.repaired).text) if self._vectors.is_loaded else None
         left_s = max(began + budget_s - time.monotonic(), 0.0)
-        words = super().search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
+        looked_at = max(wanted, POOL)
+        words = super().search(query, now_s=now_s, budget_s=left_s, wording=wording, most=looked_at, scale=scale)
         if not self._vectors.is_loaded:
             self._hurry()  # not before: what is read for it would take the time of the words
         near: Near | str | None = None
         why = self._vectors.await_loaded(began + budget_s * WAIT_SHARE)
         deadline_s = began + budget_s * READ_SHARE
         if why is None and len(self._vectors):
-            size = (FILTERED_POOL if _is_narrow(query) else max(wanted, POOL)) + len(query.seen)
+            size = (FILTERED_POOL if _is_narrow(query) else looked_at) + len(query.seen)
             also = [hit.memory.id for hit in words.hits]
             question = question or self._vectors.asked(spelt(query, wording.repaired).text)
             near = self._vectors.near(question, size, also, deadline_s)
@@ -319,7 +327,7 @@ class MeaningSearch(LocalSearch):
         found.sort(key=lambda hit: (hit.relevance, hit.memory.id), reverse=True)
         took_ms = (time.monotonic() - began) * 1000
         hits = tuple([*named, *found][:wanted])
-        return LocalAnswer(hits, took_ms, words.cut or cut, words.repaired, self._vectors.remark)
+        return words._replace(hits=hits, took_ms=took_ms, cut=words.cut or cut, without=self._vectors.remark)
 
     def _drop(self, near: Near, memory_ids: Set[str]) -> None:
         """Leave out the vectors of memories that have changed since, or are gone."""

@@ -17,7 +17,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import short_id
 from kingly_memory.models import Detail, Hit, JsonObject, LayerReport, Memory, Query, Results, RetrievalMode, Source
-from kingly_memory.retrieval.fusion import by_ranks, cut, is_worded
+from kingly_memory.retrieval.fusion import NAMED, by_ranks, cut, is_worded
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch, Wording, spelt
 
 if TYPE_CHECKING:
@@ -294,28 +294,33 @@ def look(
     wording: Wording | None = None,
 ) -> LocalAnswer:
     """What this machine finds: `pool` hits, or as many as the request needs at first. Where too few of them are trusted
-    and differ, it looks further down, four times as far each time, until time is over (`cut`).
+    and differ, it looks further among those that a mode trusts, and four times as far down each time, until time is
+    over (`cut`).
 
     Where nothing that is alive answers, what has ended does, if the query takes that and there was time for all of it.
     """
     first = request.pool(query.limit)
+    least = max(query.min_confidence, request.plan.config.min_confidence if request.plan else 0.0)
 
-    def found_in(query: Query, limit: int, most: int) -> LocalAnswer:
+    def found_in(query: Query, limit: int, most: int, scale: float | None = None) -> LocalAnswer:
         budget_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
         query = query if query.limit == limit else replace(query, limit=limit)
-        return layer.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+        return layer.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most, scale=scale)
 
     def found_of(query: Query, pool: int) -> LocalAnswer:
-        found = found_in(query, first, pool)
-        while not found.cut and len(found.hits) >= pool and pool < validation.RESULTS_LIMIT:
+        found = further = found_in(query, first, pool)
+        while not found.cut and len(further.hits) >= pool and pool < validation.RESULTS_LIMIT:
             if request.are_enough([hit.memory for hit in found.hits], query.limit):
                 break
             if time.monotonic() >= deadline_s - LEAST_BUDGET_S:
                 return found._replace(cut=True)
-            pool = min(pool * _FURTHER, validation.RESULTS_LIMIT)
-            further = found_in(query, pool, pool)
-            best = further if len(further.hits) > len(found.hits) else found  # the further one may have had no time
-            found = best._replace(took_ms=found.took_ms + further.took_ms, cut=further.cut)
+            if query.min_confidence == least:
+                pool = min(pool * _FURTHER, validation.RESULTS_LIMIT)
+            query = replace(query, min_confidence=least)
+            further = found_in(query, pool, pool, found.scale)
+            both = {hit.memory.id: hit for hit in (*found.hits, *further.hits)}
+            hits = sorted(both.values(), key=lambda hit: (NAMED in hit.scores, hit.relevance), reverse=True)
+            found = further._replace(hits=tuple(hits), took_ms=found.took_ms + further.took_ms, scale=found.scale)
         return found
 
     alive = found_of(query, max(first, pool))

@@ -42,11 +42,12 @@ class Counter:
         monkeypatch.setattr(Connections, "rows", counted)
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[1, 50], ids=["all sure", "one of fifty sure"])
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("home")
     store = DiskStore(made, durability="process")
-    put(store, *(memory(note.content, "app", confidence=0.9) for note in Writer(3).notes(MEMORIES)))
+    notes = enumerate(Writer(3).notes(MEMORIES))
+    put(store, *(memory(note.content, "app", confidence=0.1 if at % request.param else 0.9) for at, note in notes))
     store.close()
     return made
 

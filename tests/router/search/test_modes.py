@@ -16,7 +16,7 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source
 from kingly_memory.ports import RemoteHit
-from kingly_memory.retrieval.modes import MODES, Selection, cosine
+from kingly_memory.retrieval.modes import MODES, POOL, Selection, cosine
 from kingly_memory.router.search.local import HERE, LocalAnswer, Wording
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -169,6 +169,18 @@ async def test_sure_memories_are_found_behind_many_that_are_not(bench: Bench) ->
     found = await bench.router.search("deploy", mode="precise")
     assert [hit.memory.id for hit in found] == [sure.id]
     assert 0 <= found[0].relevance <= 1
+
+
+@pytest.mark.requirement("ALM-019")
+async def test_what_only_a_look_among_the_sure_finds_is_as_relevant_as_beside_all_others(bench: Bench) -> None:
+    for number in range(60):
+        told = f"deploy the api on tuesday {number}" if number % 15 else f"{number}: {'long ' * number} before a deploy"
+        await bench.store(told, confidence=0.4 if number % 15 else 0.9)
+    found = await bench.router.search("deploy api tuesday", mode="precise")
+    beside = await bench.router.search("deploy api tuesday", limit=100)
+    sure = [hit for hit in beside if hit.memory.confidence > 0.7]
+    assert [(hit.memory.id, hit.relevance) for hit in found] == [(hit.memory.id, hit.relevance) for hit in sure]
+    assert found.excluded == {"low_confidence": MODES[RetrievalMode.PRECISE].top_k * POOL}
 
 
 async def test_repeats_that_the_remote_holds_too_do_not_hide_what_else_there_is(bench: Bench) -> None:

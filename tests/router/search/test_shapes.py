@@ -16,8 +16,10 @@ from kingly_memory.api.memories import BUDGET_TOKENS
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place
+from kingly_memory.ids import MemoryId
 from kingly_memory.models import Detail, Hit, Query
 from kingly_memory.retrieval import snippets
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch
@@ -101,8 +103,8 @@ def test_a_reader_looks_further_down_as_well(tmp_path: Path) -> None:
 
 
 def answer(*texts: str, cut: bool = False) -> LocalAnswer:
-    hits = tuple(Hit(remembered(text), 1.0, HERE) for text in texts)
-    return LocalAnswer(hits, 1.0, cut)
+    memories = (replace(remembered(text), id=MemoryId(f"{text}{at}")) for at, text in enumerate(texts))
+    return LocalAnswer(tuple(Hit(memory, 1.0, HERE) for memory in memories), 1.0, cut)
 
 
 @pytest.mark.parametrize(
