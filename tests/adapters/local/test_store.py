@@ -8,12 +8,15 @@ from threading import Event
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import RouterClosed
-from kingly_memory.models import OUTBOX_STATES, DeliveryState, MemoryStatus, MemoryType
+from kingly_memory.models import OUTBOX_STATES, DeliveryState, Memory, MemoryStatus, MemoryType, Origin, Scope
 from kingly_memory.ports import Delivery, Transaction
 from tests.store_samples import (
     NOON,
@@ -55,6 +58,36 @@ def test_project_and_key_cannot_be_confused_with_another_pair(store: DiskStore) 
     put(store, one, other)
     assert store.reader.id_of_key("ab", "c") == one.id
     assert store.reader.id_of_key("a", "bc") == other.id
+
+
+_names = st.none() | st.text(max_size=8)
+_shares = st.sampled_from([0, 0.0, 1, 1.0]) | st.floats(0, 1)
+_times = st.sampled_from([NOON, NOON.replace(microsecond=1), NOON.replace(microsecond=120_000)])
+
+
+@given(
+    one=st.builds(
+        Memory,
+        id=st.text(max_size=40),
+        key=_names,
+        content=st.text(),
+        type=st.sampled_from(MemoryType),
+        significance=_shares,
+        confidence=_shares,
+        tags=st.lists(st.text(max_size=8), max_size=3).map(tuple),
+        title=_names,
+        scope=st.builds(Scope, _names, _names, _names, _names),
+        origin=st.sampled_from(Origin),
+        created_at=_times,
+        updated_at=_times,
+        revision=st.integers(0, 2**53),
+        metadata=st.dictionaries(st.text(max_size=4), st.none() | st.booleans() | st.text(max_size=4), max_size=2),
+    )
+)
+def test_a_record_is_the_memorys_json_and_a_digest(one: Memory) -> None:
+    record = rows.record(one)
+    assert rows.is_whole(record)
+    assert record.rpartition(',"digest":')[0] + "}" == rows.dump(one.to_json())
 
 
 # --- changes ------------------------------------------------------------------------------------------------------
