@@ -61,11 +61,11 @@ class Vocabulary:
         self._doubtful: set[str] = set()
 
     def note(self, memory: Memory) -> None:
-        self._noted |= _words(memory)
+        self._noted.update(_words(memory))
 
     def unlearn(self, memory: Memory) -> None:
         """It was erased for good: words that no memory has any more go with it."""
-        self._doubtful |= _words(memory)
+        self._doubtful.update(_words(memory))
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Part of the commit, when the text index is written."""
@@ -75,7 +75,7 @@ class Vocabulary:
             self._known -= self._doubtful
             self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
             self._doubtful = set()
-        new = [(len(word), word) for word in self._noted - self._known if len(word) <= LONGEST_WORD]
+        new = [(len(word), word) for word in self._noted - self._known if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
 
     def noted(self) -> frozenset[str]:
@@ -99,17 +99,17 @@ def _listed(positions: Collection[int]) -> str:
     return json.dumps(sorted(positions))
 
 
-def _words(memory: Memory) -> set[str]:
+def _words(memory: Memory) -> list[str]:
+    """Short ones, too."""
     text = " ".join((memory.title or "", memory.content, *memory.tags)).casefold()
     # The former takes a third of the time.
-    found = text.encode().translate(_APART).decode().split() if text.isascii() else _WORD.findall(text)
-    return {word for word in found if len(word) >= SHORTEST_WORD}
+    return text.encode().translate(_APART).decode().split() if text.isascii() else _WORD.findall(text)
 
 
 def _is_used(connection: sqlite3.Connection, word: str) -> bool:
     """Whether a memory has that very word; one of whose stem very many memories have words counts as used."""
-    if len(word) > LONGEST_WORD:
-        return True
+    if not SHORTEST_WORD <= len(word) <= LONGEST_WORD:
+        return True  # it was never written down
     found = connection.execute(sql.SAYING, (f'"{word}"', MOST_ASKED)).fetchall()
     return len(found) == MOST_ASKED or any(word in _WORD.findall(text.casefold()) for (text,) in found)
 
