@@ -99,7 +99,7 @@ def without_secrets(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
         if value := getattr(draft, name):
             fields[name], found = redacted(value)
             count += found
-    in_names = sum(secrets_in(name) for name in (draft.key, draft.context_id, *draft.tags) if name)
+    in_names = sum(map(secrets_in, filter(None, (draft.key, draft.context_id, *draft.tags))))
     if not count or not context.redacts:
         return draft, count + in_names
     return replace(draft, **fields), in_names

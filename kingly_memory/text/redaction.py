@@ -122,9 +122,10 @@ def _has(encoded: bytes, belongs: bytes, length: int) -> bool:
 
 def _longest_word(encoded: bytes) -> int:
     """The greatest of the lengths that a word of the text has; 0 for none. One in another script counts as longer."""
-    if not _has(encoded, _IS_WORD, _LENGTHS[0]):
+    shortest, longest = _LENGTHS
+    if not _has(encoded, _IS_WORD, shortest):
         return 0
-    return max(length for length in _LENGTHS if _has(encoded, _IS_WORD, length))
+    return longest if _has(encoded, _IS_WORD, longest) else shortest
 
 
 def _digits(seen: str, encoded: bytes) -> int:
@@ -295,8 +296,8 @@ class _Rule:
 
 
 class _Hints:
-    """The hints of some rules. One search tells that a text has none of two letters or more, as most texts have none;
-    a single mark, such as a full stop, stands in most."""
+    """The hints of some rules. One search tells that a text has none, as most texts have none, but for the marks that
+    stand in most."""
 
     def __init__(self, rules: Sequence[_Rule], is_ascii: bool) -> None:
         self._always = [rule for rule in rules if not rule.hints]
@@ -305,15 +306,18 @@ class _Hints:
         for rule in rules:
             for hint in rule.hints.split():
                 if hint.isascii() or not is_ascii:
-                    (self._words if len(hint) > 1 else self._marks).setdefault(hint, []).append(rule)
-        endings: dict[str, list[str]] = {}  # of hints that begin alike, which makes the search twice as fast
+                    (self._marks if hint in _USUAL_MARKS else self._words).setdefault(hint, []).append(rule)
+        around: dict[str, list[str]] = {}  # a letter that few others stand for, so that the search jumps over most
         for hint in self._words:
-            endings.setdefault(hint[0], []).append(re.escape(hint[1:]))
-        self._any = re.compile("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in endings.items()))
+            letter = next((letter for letter in _SEARCHED if letter in hint), hint[0])
+            before, _, after = hint.partition(letter)
+            looks_behind = f"(?<={re.escape(before + letter)})" if before else ""
+            around.setdefault(letter, []).append(looks_behind + re.escape(after))
+        self._any = re.compile("|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in around.items()))
 
     def rules(self, lowered: str) -> Iterable[_Rule]:
         """Those that may find something."""
-        hinted = [rule for mark, rules in self._marks.items() if mark in lowered for rule in rules]
+        hinted = [rule for mark in self._marks if mark in lowered for rule in self._marks[mark]] if self._marks else []
         if self._any.search(lowered) is not None:
             hinted += [rule for hint in filter(lowered.__contains__, self._words) for rule in self._words[hint]]
         return dict.fromkeys([*self._always, *hinted]) if hinted else self._always
@@ -330,6 +334,9 @@ def _compiled(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
     return re.compile(pattern, flags)
 
 
+_USUAL_MARKS = ".:"
+_SEARCHED = "$=:/_-.02jxzcpgbks"
+"""Marks and letters that stand in few places of a text. Each hint in ASCII has one of them."""
 _CHOSEN_HINTS = "pass pw secret safe"
 _ISSUED_HINTS = "token key api psk signature credential bearer cookie session sessid"
 _RULES = (
