@@ -177,12 +177,13 @@ def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
         yield batch
 
 
-@lru_cache(maxsize=512)  # few sets of names occur, and a set is one more thing to look through for the collector
-def _shared(names: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(names)
+_OPTIONAL = ("type", "significance", "confidence", "title", "context_id", "metadata", "tags", "ttl")
 
 
-_OPTIONAL = ("type", "significance", "confidence", "title", "context_id", "metadata")
+@lru_cache(maxsize=256)  # few sets of names occur, and a set is one more thing to look through for the collector
+def _names_of(*are_unsaid: bool) -> frozenset[str]:
+    """Of `_OPTIONAL` those that are unsaid."""
+    return frozenset(name for name, is_unsaid in zip(_OPTIONAL, are_unsaid, strict=True) if is_unsaid)
 
 
 def draft(
@@ -206,9 +207,16 @@ def draft(
 
     The defaults, a None and an empty tuple of tags say nothing; an empty list of tags says that there are none.
     """
-    optional = (type, significance, confidence, title, context_id, metadata)
-    unsaid = [name for name, argument in zip(_OPTIONAL, optional, strict=True) if argument is None]
-    unsaid += ["tags"] * (tags == ()) + ["ttl"] * (ttl == USUAL)
+    unsaid = _names_of(
+        type is None,
+        significance is None,
+        confidence is None,
+        title is None,
+        context_id is None,
+        metadata is None,
+        tags == (),
+        ttl == USUAL,
+    )
     return Draft(
         content=_content(content, content_limit_bytes),
         key=label("key", key),
@@ -222,7 +230,7 @@ def draft(
         origin=choice("origin", origin, Origin),
         metadata=checked_metadata(metadata),
         created_at=moment("created_at", created_at),
-        unsaid=_shared(tuple(unsaid)),
+        unsaid=unsaid,
         kind=type if isinstance(type, str) and type in KINDS else None,
         ttl_s=None if ttl == USUAL else ttl_seconds(ttl),
     )
@@ -288,6 +296,8 @@ def unsought(tags: object) -> frozenset[str]:
 
 def mended(text: str) -> str:
     """Lone surrogates cannot be encoded, so they become U+FFFD; everything else stays as it is."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -386,7 +396,7 @@ def texts(name: str, value: object) -> tuple[str, ...]:
     """Texts in the order given, without repeats. A single one is a list of it."""
     if isinstance(value, str):
         value = (value,)
-    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+    if type(value) is not tuple and (not isinstance(value, Iterable) or isinstance(value, Mapping)):
         raise InvalidInput(name, f"expected a list of texts, not {_name(value)}")
     return tuple(dict.fromkeys([required(name, text, "leave it out instead") for text in value]))
 
@@ -448,7 +458,7 @@ def _content(value: object, limit_bytes: int) -> str:
     text = mended(value)
     if not text.strip():
         raise InvalidInput("content", "is empty; say what is to be remembered")
-    size = len(text.encode())
+    size = len(text) if text.isascii() else len(text.encode())
     if size > limit_bytes:
         raise InvalidInput(
             "content", f"has {size:,} bytes, at most {limit_bytes:,} are stored; split it into several memories"
@@ -473,8 +483,10 @@ def choice(
     if isinstance(value, str):
         if value in aliases:
             return aliases[value]
-        with suppress(ValueError):
+        try:
             return choices(value)
+        except ValueError:
+            pass  # `suppress` takes longer than all else here, for every store
     names = ", ".join([*(str(choice) for choice in choices), *aliases])
     raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {names}")
 
