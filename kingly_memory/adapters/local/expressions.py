@@ -40,11 +40,11 @@ def token(kind: Literal["p", "a", "c", "g"], text: str) -> str:
 
 
 def type_token(kind: MemoryType) -> str:
-    return "y" + kind.value
+    return "y" + kind
 
 
 def status_token(status: MemoryStatus) -> str:
-    return "v" + status.value
+    return "v" + status
 
 
 @lru_cache(maxsize=512)

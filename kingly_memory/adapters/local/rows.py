@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.adapters.local.expressions import scope_tokens
+from kingly_memory.adapters.local.expressions import scope_tokens, status_token
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import blake2b
 from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryStatus, MemoryType, Origin, Scope
@@ -145,7 +145,7 @@ def _digest_of(text: str) -> str:
 
 def columns(memory: Memory, status: MemoryStatus, now_s: float) -> tuple[Any, ...]:
     """What km_memory says of a memory, in the order of its columns."""
-    scope = memory.scope
+    scope, created_s = memory.scope, memory.created_at.timestamp()
     return (
         memory.id,
         str(status),
@@ -155,13 +155,25 @@ def columns(memory: Memory, status: MemoryStatus, now_s: float) -> tuple[Any, ..
         memory.key,
         memory.revision,
         memory.significance,
-        memory.created_at.timestamp(),
-        memory.updated_at.timestamp(),
+        created_s,
+        created_s if memory.updated_at is memory.created_at else memory.updated_at.timestamp(),
         now_s,
         not memory.content.isascii() and has_unbroken(memory.content),
         memory.content_digest if memory.key is None else None,
         scope_tokens(scope.space, scope.agent, scope.context_id, memory.type, memory.tags),
     )
+
+
+Texts = tuple[str | None, str, str, str]
+"""Title, text, tags and scope."""
+
+
+def texts(memory: Memory, status: MemoryStatus, scope: str) -> Texts | None:
+    """What the text index is told of a memory, just as `km_text_source` has it. None where that has to be read: for
+    SQLite a text in JSON ends before a NUL."""
+    if "\0" in memory.content or "\0" in (memory.title or ""):
+        return None
+    return memory.title, memory.content, _often(memory.tags), f"{status_token(status)} {scope}"
 
 
 def counted_as(space: str, kind: str, status: str) -> tuple[str, str] | None:

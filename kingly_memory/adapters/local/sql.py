@@ -271,8 +271,10 @@ LAST_COMMIT = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'k
 
 # --- what lies beside the rows ----------------------------------------------------------------------------------------
 
-# FTS5 writes a segment for each savepoint and each statement. So a batch of changes only notes which rows it wrote,
-# and indexes them together at its end. What FTS5 drops it must be told word for word, before the row changes.
+# FTS5 writes a segment for each savepoint, and for each statement that may write several rows. So a batch of changes
+# only notes which rows it wrote, and indexes them together at its end. What FTS5 drops it must be told word for word,
+# before the row changes.
+INDEX_TEXT = f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
 _THESE = "WHERE rowid IN (SELECT value FROM json_each(?))"
 INDEX = f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT rowid, {_TEXT_COLUMNS} FROM km_text_source {_THESE}"
 INDEX_PIECES = f"INSERT INTO km_pieces(rowid, body) SELECT rowid, body FROM km_pieces_source {_THESE}"

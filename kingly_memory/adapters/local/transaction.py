@@ -123,7 +123,7 @@ class DiskTransaction:
     def __init__(self, connection: sqlite3.Connection, vocabulary: Vocabulary) -> None:
         self._connection = connection
         self._vocabulary = vocabulary
-        self._unindexed: set[int] = set()
+        self._unindexed: dict[int, rows.Texts | None] = {}
         self._has_stale_words = False
         self._unbroken: set[int] = set()
         self._long: set[int] = set()
@@ -137,7 +137,7 @@ class DiskTransaction:
 
     def run(self, change: Callable[[DiskTransaction], T]) -> T:
         """The change's value. If it raises, it is undone alone; an error of the database undoes the whole commit."""
-        before, noted = (set(self._unindexed), self._counted.copy()), self._vocabulary.noted()
+        before, noted = (self._unindexed.copy(), self._counted.copy()), self._vocabulary.noted()
         self._connection.execute("SAVEPOINT change")
         try:
             value = change(self)
@@ -159,11 +159,14 @@ class DiskTransaction:
         if is_rebuilt:
             for statement in sql.REBUILD:
                 self._connection.execute(statement)
-        if self._unindexed and not is_rebuilt:
-            self._connection.execute(sql.INDEX, (_listed(self._unindexed),))
-        if (unbroken := self._unindexed & self._unbroken) and not is_rebuilt:
+        if not is_rebuilt:
+            texts = [(position, *text) for position, text in sorted(self._unindexed.items()) if text is not None]
+            self._connection.executemany(sql.INDEX_TEXT, texts)
+            if unread := [position for position, text in self._unindexed.items() if text is None]:
+                self._connection.execute(sql.INDEX, (_listed(unread),))
+        if (unbroken := self._unindexed.keys() & self._unbroken) and not is_rebuilt:
             self._connection.execute(sql.INDEX_PIECES, (_listed(unbroken),))
-        if long := self._unindexed & self._long:
+        if long := self._unindexed.keys() & self._long:
             for position, content, scope in self._all(sql.TEXTS, _listed(long)):
                 added = [
                     (rows.passage_row(position, number), text, scope, begin)
@@ -192,7 +195,7 @@ class DiskTransaction:
             found = rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, memory_id)])
             if found is not None:
                 # The text indexes want the very words again that they are to drop, and those are lost.
-                self._unindexed.add(found.position)
+                self._unindexed[found.position] = None
                 self._has_stale_words = True
             return found
         return None
@@ -232,7 +235,7 @@ class DiskTransaction:
             (position,) = self._unindex([memory.id])
             self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
         self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, str(status), rows.record(memory)))
-        self._unindexed.add(position)
+        self._unindexed[position] = rows.texts(memory, status, columns[-1])
         if columns[_UNBROKEN]:
             self._unbroken.add(position)
         if len(memory.content) > LONGEST:
@@ -260,7 +263,7 @@ class DiskTransaction:
             self._connection.execute(statement, (status, now_s, listed))
         for _, space, kind, *_ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
             self._count(space, kind, status.value, 1)
-        self._unindexed |= positions
+        self._unindexed |= dict.fromkeys(positions)
 
     def erase(self, memory_id: str) -> None:
         before = self.row(memory_id)
@@ -388,7 +391,7 @@ class DiskTransaction:
         found = self._all(sql.PLACES, json.dumps(list(memory_ids)))
         positions = {position for position, *_ in found}
         self._unbroken |= {position for position, *_, is_unbroken in found if is_unbroken}
-        indexed = positions - self._unindexed
+        indexed = positions - self._unindexed.keys()
         for position in indexed:
             first, last = rows.passage_row(position, 0), rows.passage_row(position + 1, 0) - 1
             if passages_of_it := self._all(sql.PASSAGES_OF, first, last):
@@ -399,7 +402,8 @@ class DiskTransaction:
             self._connection.execute(sql.UNINDEX_PIECES, (_listed(unbroken),))
         for _, space, kind, status, _ in found:
             self._count(space, kind, status, -1)
-        self._unindexed -= positions
+        for position in positions:
+            self._unindexed.pop(position, None)
         return positions
 
     def _count(self, space: str, kind: str, status: str, number: int) -> None:

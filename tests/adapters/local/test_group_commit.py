@@ -84,16 +84,14 @@ def test_stores_that_wait_together_share_one_commit(store: DiskStore) -> None:
 
 def test_batch_writes_one_index_segment(store: DiskStore, home: Path) -> None:
     """Each savepoint would make FTS5 write a segment, and each segment has to be merged later."""
-    with counted(store, "INSERT INTO km_text") as indexings:
-        with held(store):
-            futures = [store.write(saving(memory(f"word{number}"))) for number in range(64)]
-        for future in futures:
-            future.result()
-    assert len(indexings) <= 3
+    with held(store):
+        futures = [store.write(saving(memory(f"word{number}"))) for number in range(3)]  # of more it merges some
+    for future in futures:
+        future.result()
     with sqlite3.connect(home / "store" / "cache.db") as connection:
         segments = connection.execute("SELECT count(DISTINCT segid) FROM km_text_idx").fetchone()[0]
     connection.close()
-    assert segments < 10
+    assert segments == 1 + 1  # that of the memory which was there, and one for all three
 
 
 @pytest.mark.requirement("UNI-010")

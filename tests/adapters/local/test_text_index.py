@@ -287,6 +287,24 @@ def test_a_text_teaches_the_same_words_whatever_script_stands_beside_it(text: st
     assert plain == other - {"\u3042"} == set(re.split(r"[\W_]+", text.lower())) - {""}
 
 
+@pytest.mark.parametrize(
+    "text", ["a kettle\0 that whistles", 'a "kettle" \\ \\u0041', "a\x01kettle\x1f\x7f", "kettle\n\tß 東京 \U0001f600"]
+)
+def test_the_index_holds_just_what_the_records_say(store: DiskStore, home: Path, text: str) -> None:
+    put(store, memory(text), memory("a kettle", title=text), memory("a kettle", tags=(text, "b")))
+    check_integrity(home)
+    archived = memory(text, title="it is put away in the change that stores it")
+
+    def change(transaction: Transaction) -> None:
+        transaction.save(archived, MemoryStatus.LIVE)
+        transaction.set_status([archived.id], MemoryStatus.ARCHIVED)
+
+    store.write(change).result()
+    check_integrity(home)
+    assert [found.row.memory.id for found in match(store, "away", include_archived=True).found] == [archived.id]
+    assert match(store, "away").found == ()
+
+
 def test_the_vocabulary_has_words_of_four_to_forty_letters(store: DiskStore) -> None:
     put(store, memory(f"a cat sees {'x' * 40} {'x' * 41}"))
     assert [store.reader.vocabulary(length, 9) for length in (1, 3, 4, 40, 41)] == [[], [], ["sees"], ["x" * 40], []]
