@@ -122,6 +122,7 @@ class DiskTransaction:
 
     def __init__(self, connection: sqlite3.Connection, vocabulary: Vocabulary) -> None:
         self._connection = connection
+        self._execute = connection.cursor().execute  # SQLite's connection would make a cursor for each statement
         self._vocabulary = vocabulary
         self._unindexed: dict[int, rows.Texts | None] = {}
         self._has_stale_words = False
@@ -138,19 +139,19 @@ class DiskTransaction:
     def run(self, change: Callable[[DiskTransaction], T]) -> T:
         """The change's value. If it raises, it is undone alone; an error of the database undoes the whole commit."""
         before, noted = (self._unindexed.copy(), self._counted.copy()), self._vocabulary.noted()
-        self._connection.execute("SAVEPOINT change")
+        self._execute("SAVEPOINT change")
         try:
             value = change(self)
         except sqlite.Error:
             raise
         except Exception:
-            self._connection.execute("ROLLBACK TO change")
-            self._connection.execute("RELEASE change")
+            self._execute("ROLLBACK TO change")
+            self._execute("RELEASE change")
             self._unindexed, self._counted = before
             self._vocabulary.undone(noted)
             self._owners = {}
             raise
-        self._connection.execute("RELEASE change")
+        self._execute("RELEASE change")
         return value
 
     def finish(self) -> None:
@@ -158,14 +159,14 @@ class DiskTransaction:
         is_rebuilt = self._has_stale_words and not self._all(sql.IS_BROKEN)  # a broken row is in the way of that
         if is_rebuilt:
             for statement in sql.REBUILD:
-                self._connection.execute(statement)
+                self._execute(statement)
         if not is_rebuilt:
             texts = [(position, *text) for position, text in sorted(self._unindexed.items()) if text is not None]
             self._connection.executemany(sql.INDEX_TEXT, texts)
             if unread := [position for position, text in self._unindexed.items() if text is None]:
-                self._connection.execute(sql.INDEX, (_listed(unread),))
+                self._execute(sql.INDEX, (_listed(unread),))
         if (unbroken := self._unindexed.keys() & self._unbroken) and not is_rebuilt:
-            self._connection.execute(sql.INDEX_PIECES, (_listed(unbroken),))
+            self._execute(sql.INDEX_PIECES, (_listed(unbroken),))
         if long := self._unindexed.keys() & self._long:
             for position, content, scope in self._all(sql.TEXTS, _listed(long)):
                 added = [
@@ -219,8 +220,8 @@ class DiskTransaction:
         columns = rows.columns(memory, status, now_s)
         what = "forgotten" if status is MemoryStatus.FORGOTTEN else None if status is MemoryStatus.CACHED else "stored"
         if memory.key is not None:
-            self._connection.execute(sql.UNBIND, (memory.scope.space, memory.key, memory.id))
-        added = self._connection.execute(sql.ADD_MEMORY, columns)
+            self._execute(sql.UNBIND, (memory.scope.space, memory.key, memory.id))
+        added = self._execute(sql.ADD_MEMORY, columns)
         if added.rowcount == 1:
             position = int(added.lastrowid or 0)
         else:
@@ -229,12 +230,12 @@ class DiskTransaction:
                 if before is not None and before.status is not MemoryStatus.CACHED:
                     is_revised = before.memory.revision < memory.revision
                     if is_revised:
-                        self._connection.execute(sql.KEEP, (memory.id, before.memory.revision, record))
+                        self._execute(sql.KEEP, (memory.id, before.memory.revision, record))
                     is_moved = before.status is not status
                     what = _CHANGE_TO[status] if is_moved else "revised" if is_revised else None
             (position,) = self._unindex([memory.id])
-            self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
-        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, str(status), rows.record(memory)))
+            self._execute(sql.CHANGE_MEMORY, (*columns, position))
+        self._execute(sql.WRITE_RECORD, (position, memory.id, now_s, str(status), rows.record(memory)))
         self._unindexed[position] = rows.texts(memory, status, columns[-1])
         if columns[_UNBROKEN]:
             self._unbroken.add(position)
@@ -242,12 +243,12 @@ class DiskTransaction:
             self._long.add(position)
         self._count(memory.scope.space, memory.type, status, 1)
         if what is not None:
-            self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
+            self._execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
 
     def move(self, memory: Memory, status: MemoryStatus) -> None:
         self.save(memory, status)
-        self._connection.execute(sql.NOTE, (memory.id, memory.revision, "moved", time.time()))
-        self._connection.execute(sql.DROP_VECTORS, (memory.id,))  # they are found by space, and made anew
+        self._execute(sql.NOTE, (memory.id, memory.revision, "moved", time.time()))
+        self._execute(sql.DROP_VECTORS, (memory.id,))  # they are found by space, and made anew
         whose = memory.scope
         for (record,) in self._all(sql.REVISIONS, memory.id):
             earlier = rows.read_record(record)
@@ -258,9 +259,9 @@ class DiskTransaction:
     def set_status(self, memory_ids: Sequence[str], status: MemoryStatus) -> None:
         positions, now_s = self._unindex(memory_ids), time.time()
         listed = _listed(positions)
-        self._connection.execute(sql.NOTE_STATUS, (_CHANGE_TO[status], now_s, listed, status))
+        self._execute(sql.NOTE_STATUS, (_CHANGE_TO[status], now_s, listed, status))
         for statement in sql.RESTAND:
-            self._connection.execute(statement, (status, now_s, listed))
+            self._execute(statement, (status, now_s, listed))
         for _, space, kind, *_ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
             self._count(space, kind, status.value, 1)
         self._unindexed |= dict.fromkeys(positions)
@@ -268,10 +269,10 @@ class DiskTransaction:
     def erase(self, memory_id: str) -> None:
         before = self.row(memory_id)
         if before is not None and before.status is not MemoryStatus.CACHED:
-            self._connection.execute(sql.NOTE, (memory_id, before.memory.revision, "erased", time.time()))
+            self._execute(sql.NOTE, (memory_id, before.memory.revision, "erased", time.time()))
         self._unindex([memory_id])
         for statement in sql.DELETE_MEMORY:
-            self._connection.execute(statement, (memory_id,))
+            self._execute(statement, (memory_id,))
         for (record,) in self._all(sql.REVISIONS, memory_id):
             earlier = rows.read_record(record)
             if earlier is not None:
@@ -281,7 +282,7 @@ class DiskTransaction:
     # --- revisions and the change feed
 
     def note_seen(self, memory: Memory) -> None:
-        self._connection.execute(sql.NOTE, (memory.id, memory.revision, "seen", time.time()))
+        self._execute(sql.NOTE, (memory.id, memory.revision, "seen", time.time()))
 
     def revision(self, memory_id: str, number: int) -> Memory | None:
         found = self._all(sql.REVISION, memory_id, number)
@@ -289,13 +290,13 @@ class DiskTransaction:
         return earlier if earlier is not None and (earlier.id, earlier.revision) == (memory_id, number) else None
 
     def keep_revision(self, memory: Memory) -> None:
-        self._connection.execute(sql.KEEP, (memory.id, memory.revision, rows.record(memory)))
+        self._execute(sql.KEEP, (memory.id, memory.revision, rows.record(memory)))
 
     def drop_revisions(self, memory_id: str, but: int = 0) -> None:
-        self._connection.execute(sql.DROP_REVISIONS, (memory_id, but))
+        self._execute(sql.DROP_REVISIONS, (memory_id, but))
 
     def drop_changes(self, older_than_s: float) -> None:
-        self._connection.execute(sql.DROP_CHANGES, (time.time() - older_than_s,))
+        self._execute(sql.DROP_CHANGES, (time.time() - older_than_s,))
 
     def unlearn(self, memory: Memory) -> None:
         self._vocabulary.unlearn(memory)
@@ -319,19 +320,19 @@ class DiskTransaction:
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         self._owners.pop(name, None)
         if value is None:
-            self._connection.execute(sql.DROP_FACET, (name, owner))
+            self._execute(sql.DROP_FACET, (name, owner))
         else:
-            self._connection.execute(sql.SET_FACET, (name, owner, rows.facet(value)))
+            self._execute(sql.SET_FACET, (name, owner, rows.facet(value)))
         if name == LIFETIME:
-            self._connection.execute(sql.ENDS_AT, ((value or {}).get("expires_at"), owner))
+            self._execute(sql.ENDS_AT, ((value or {}).get("expires_at"), owner))
 
     def move_facets(self, owner: str, to: str) -> None:
-        self._connection.execute(sql.MOVE_FACETS, (owner, to))
+        self._execute(sql.MOVE_FACETS, (owner, to))
         self.drop_facets(owner)
 
     def drop_facets(self, owner: str) -> None:
         self._owners = {}
-        self._connection.execute(sql.DROP_FACETS, (owner,))
+        self._execute(sql.DROP_FACETS, (owner,))
 
     def owners(self, facet: str) -> list[str]:
         """Asked once per commit and facet, since every store asks."""
@@ -342,10 +343,10 @@ class DiskTransaction:
     # --- vectors and deliveries
 
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
-        self._connection.execute(sql.SET_VECTOR, (embedder, memory.id, memory.scope.space, memory.revision, levels))
+        self._execute(sql.SET_VECTOR, (embedder, memory.id, memory.scope.space, memory.revision, levels))
 
     def drop_vectors(self, space: str, but: str | None) -> bool:
-        dropped = self._connection.execute(sql.DROP_VECTORS_OF, (space, but, _DROPPED_AT_ONCE)).rowcount
+        dropped = self._execute(sql.DROP_VECTORS_OF, (space, but, _DROPPED_AT_ONCE)).rowcount
         return dropped == _DROPPED_AT_ONCE
 
     def delivery(self, remote: str, item: str) -> Delivery | None:
@@ -355,15 +356,15 @@ class DiskTransaction:
 
     def set_delivery(self, remote: str, item: str, delivery: Delivery | None) -> None:
         if delivery is None:
-            self._connection.execute(sql.DROP_DELIVERY, (remote, item))
+            self._execute(sql.DROP_DELIVERY, (remote, item))
         else:
-            self._connection.execute(sql.SET_DELIVERY, rows.delivery_columns(remote, item, delivery))
+            self._execute(sql.SET_DELIVERY, rows.delivery_columns(remote, item, delivery))
 
     def send_anew(self, remote: str, outbox_of_links: str, outbox_of_documents: str, now_s: float) -> None:
-        self._connection.execute(sql.SEND_ANEW, (now_s, remote))
-        self._connection.execute(sql.SEND_LEASED_ANEW, (remote,))
-        self._connection.execute(sql.LINK_ANEW, (outbox_of_links,))
-        self._connection.execute(sql.DOCUMENTS_ANEW, (now_s, outbox_of_documents))
+        self._execute(sql.SEND_ANEW, (now_s, remote))
+        self._execute(sql.SEND_LEASED_ANEW, (remote,))
+        self._execute(sql.LINK_ANEW, (outbox_of_links,))
+        self._execute(sql.DOCUMENTS_ANEW, (now_s, outbox_of_documents))
         rows.teach(self._connection)
         self._connection.executemany(sql.SEAL_ANEW, [(remote,), (outbox_of_links,), (outbox_of_documents,)])
 
@@ -397,9 +398,9 @@ class DiskTransaction:
             if passages_of_it := self._all(sql.PASSAGES_OF, first, last):
                 self._long.add(position)
                 self._connection.executemany(sql.DROP_PASSAGE, passages_of_it)
-        self._connection.execute(sql.UNINDEX, (_listed(indexed),))
+        self._execute(sql.UNINDEX, (_listed(indexed),))
         if unbroken := indexed & self._unbroken:
-            self._connection.execute(sql.UNINDEX_PIECES, (_listed(unbroken),))
+            self._execute(sql.UNINDEX_PIECES, (_listed(unbroken),))
         for _, space, kind, status, _ in found:
             self._count(space, kind, status, -1)
         for position in positions:
@@ -412,4 +413,4 @@ class DiskTransaction:
             self._counted[counter] += number
 
     def _all(self, statement: str, *values: Any) -> list[Any]:
-        return self._connection.execute(statement, values).fetchall()
+        return self._execute(statement, values).fetchall()
