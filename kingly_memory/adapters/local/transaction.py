@@ -75,7 +75,8 @@ class Vocabulary:
             self._known -= self._doubtful
             self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
             self._doubtful = set()
-        new = [(len(word), word) for word in self._noted - self._known if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
+        self._noted = self._noted - self._known  # in place it would go through all that are known
+        new = [(len(word), word) for word in self._noted if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
 
     def noted(self) -> frozenset[str]:
