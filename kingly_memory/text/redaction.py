@@ -29,6 +29,10 @@ class Redacted:
 
 def redact(text: str) -> Redacted:
     """Doing it again changes nothing."""
+    return Redacted(*_redacted(text))
+
+
+def _redacted(text: str) -> tuple[str, int]:
     count = 0
     while spots := _spots(text):  # each round leaves fewer letters that are not redacted, so there is a last one
         parts, end = [], 0
@@ -37,7 +41,7 @@ def redact(text: str) -> Redacted:
             end = stop
         text = "".join([*parts, text[end:]])
         count += len(spots)
-    return Redacted(text, count)
+    return text, count
 
 
 @lru_cache(maxsize=4_096)
@@ -49,8 +53,7 @@ def secrets_in(name: str) -> int:
 def redacted(value: Any) -> tuple[Any, int]:
     """A text, or the texts of any JSON, without secrets, and how many there were."""
     if isinstance(value, str):
-        found = redact(value)
-        return found.text, found.count
+        return _redacted(value)
     if isinstance(value, list | tuple):
         pairs = [redacted(item) for item in value]
         return [one for one, _ in pairs], sum(count for _, count in pairs)
@@ -335,7 +338,7 @@ def _compiled(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
 
 
 _USUAL_MARKS = ".:"
-_SEARCHED = "$=:/_-.02jxzcpgbks"
+_SEARCHED = "$=:/_-.02jxzcpgbksn"
 """Marks and letters that stand in few places of a text. Each hint in ASCII has one of them."""
 _CHOSEN_HINTS = "pass pw secret safe"
 _ISSUED_HINTS = "token key api psk signature credential bearer cookie session sessid"
