@@ -13,6 +13,8 @@ from kingly_memory.models import JsonObject, MemoryType
 from kingly_memory.retrieval.vectors import LEVELS
 
 Floats = npt.NDArray[np.float32]
+Words = npt.NDArray[np.uint64]
+Positions = npt.NDArray[np.intp]
 
 _FIRST_CAPACITY = 64
 _PRIOR = 20
@@ -23,6 +25,13 @@ _CHUNK = 256
 """Rows that become floats at a time: they fit the cache, so bytes cost no more time than floats and a quarter of the
 memory. OpenBLAS shares a larger product out among threads, which on a busy machine wait for each other: 32 ms, not 0.4,
 for 2,000 vectors."""
+_MANY = 20_000
+"""Vectors from which on the signs of their dimensions say which are compared. For 100,000 of 256 dimensions that takes
+1.7 ms instead of 6."""
+_COMPARED, _LEAST_COMPARED = 20, 4_000
+"""Vectors that are compared then for each one wanted, and at least. Among 100,000 English texts they held 99.96 % of
+the nearest 50 to 1,162 questions, and 99.4 % of the nearest 200."""
+_WORD = 64
 _TYPES = {kind: number for number, kind in enumerate(MemoryType)}
 
 
@@ -40,6 +49,8 @@ class Matrix:
         self._scales: Floats = np.zeros(_FIRST_CAPACITY, dtype=np.float32)
         self._lengths: Floats = np.ones(_FIRST_CAPACITY, dtype=np.float32)
         self._types = np.zeros(_FIRST_CAPACITY, dtype=np.int8)
+        self._signs: Words = np.zeros((-(-dimensions // _WORD), _FIRST_CAPACITY), dtype=np.uint64)
+        """Which dimensions of each are above the mean, a bit each, by words of 64."""
         self._ids: list[str] = []
         """Whose each row is."""
         self._numbers: list[int] = []
@@ -77,7 +88,9 @@ class Matrix:
             self._types[positions] = [
                 _TYPES[kinds[memory_id]] for memory_id, count in counts.items() for _ in range(count)
             ]
-        self._lengths[positions] = self._length(floats * scales[:, np.newaxis])
+        floats *= scales[:, np.newaxis]
+        self._lengths[positions] = self._length(floats)
+        self._signs[:, positions] = _bits(floats > self._mean)
 
     def remove(self, memory_id: str) -> None:
         """Drop the vectors of a memory; the last ones take their places."""
@@ -87,6 +100,7 @@ class Matrix:
             if position != last:
                 for column in (self._rows, self._scales, self._lengths, self._types):
                     column[position] = column[last]
+                self._signs[:, position] = self._signs[:, last]
                 self._ids[position], self._numbers[position] = owner, number
                 self._positions[owner][number] = position
 
@@ -98,21 +112,37 @@ class Matrix:
         if not self._ids:
             return []
         self.weigh()
-        scores = self._similarities(vector)
-        positions = np.flatnonzero(scores >= least) if least > 0 else np.arange(len(self))
+        positions = np.arange(len(self))
         if kinds is not None:
             positions = positions[np.isin(self._types[positions], [_TYPES[kind] for kind in kinds])]
+        if len(positions) > _MANY and any(vector) and hasattr(np, "bitwise_count"):  # numpy 2 has it
+            positions = self._likely(vector, positions, max(limit * _COMPARED, _LEAST_COMPARED))
+        scores = self._similarities(vector, positions if len(positions) < len(self) else None)
+        if least > 0:
+            positions, scores = positions[scores >= least], scores[scores >= least]
         count, best = limit, dict[str, float]()
         while len(best) < limit and len(best) < len(positions):  # several passages of one memory may be the nearest
-            top = positions
-            if count < len(positions):
-                top = positions[np.argpartition(scores[positions], len(positions) - count)[len(positions) - count :]]
-            for position, share in zip(top.tolist(), np.clip(scores[top], 0.0, 1.0).tolist(), strict=True):
+            top = np.argpartition(scores, -count)[-count:] if count < len(positions) else slice(None)
+            for position, share in zip(positions[top].tolist(), np.clip(scores[top], 0.0, 1.0).tolist(), strict=True):
                 best[self._ids[position]] = max(share, best.get(self._ids[position], 0.0))
             if count >= len(positions):
                 break
             count *= 4
         return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def _likely(self, vector: Sequence[float], positions: Positions, count: int) -> Positions:
+        """Those of the positions whose vectors point to the same side of the mean as this one in the most dimensions,
+        about so many of them. Where it lies far from the mean, a dimension counts thrice."""
+        centred = _unit(np.asarray(vector, dtype=np.float32)) - self._mean
+        extents = np.abs(centred) * np.sqrt(self._weights)
+        own, telling = _bits(np.stack([centred > 0, extents > extents.mean()])).T
+        others = np.zeros(len(self), dtype=np.uint16)
+        for signs, sign, told in zip(self._signs[:, : len(self)], own, telling, strict=True):
+            other = signs ^ sign
+            others += np.bitwise_count(other) + 2 * np.bitwise_count(other & told)
+        others = others[positions]
+        bound = np.searchsorted(np.cumsum(np.bincount(others)), count)
+        return positions[others <= bound]
 
     def compared(self, vector: Sequence[float], ids: Iterable[str]) -> list[tuple[str, float]]:
         """Those of the ids that are here, each with its similarity as `nearest` has it."""
@@ -147,6 +177,7 @@ class Matrix:
         self._weights = (even / variance).astype(np.float32)
         for start, rows in self._chunks():
             self._lengths[start : start + len(rows)] = self._length(rows)
+            self._signs[:, start : start + len(rows)] = _bits(rows > self._mean)
         self._weighed_at = size
 
     def _append(self, memory_id: str, number: int) -> int:
@@ -156,6 +187,7 @@ class Matrix:
             self._scales = np.concatenate([self._scales, np.zeros_like(self._scales)])
             self._lengths = np.concatenate([self._lengths, np.ones_like(self._lengths)])
             self._types = np.concatenate([self._types, np.zeros_like(self._types)])
+            self._signs = np.concatenate([self._signs, np.zeros_like(self._signs)], axis=1)
         self._ids.append(memory_id)
         self._numbers.append(number)
         return position
@@ -169,7 +201,7 @@ class Matrix:
             np.multiply(self._rows[start:end], self._scales[start:end, np.newaxis], out=rows)
             yield start, rows
 
-    def _similarities(self, vector: Sequence[float], positions: Sequence[int] | None = None) -> Floats:
+    def _similarities(self, vector: Sequence[float], positions: Sequence[int] | Positions | None = None) -> Floats:
         """Of all, or of those at the positions."""
         some = slice(len(self)) if positions is None else np.asarray(positions, dtype=np.intp)
         rows, scales, lengths = self._rows[some], self._scales[some], self._lengths[some]
@@ -197,6 +229,14 @@ class Matrix:
         squares = np.einsum("...j,...j,j->...", centred, centred, self._weights)
         lengths: Floats = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
         return lengths
+
+
+def _bits(rows: npt.NDArray[np.bool_]) -> Words:
+    """The truths of each row as words, and of all rows the first words first."""
+    packed = np.packbits(rows, axis=1)
+    whole = np.zeros((len(rows), -(-rows.shape[1] // _WORD) * 8), dtype=np.uint8)
+    whole[:, : packed.shape[1]] = packed
+    return whole.view(np.uint64).T
 
 
 def _unit(vector: Floats) -> Floats:

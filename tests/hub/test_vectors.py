@@ -20,6 +20,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import SearchSemanticMemories, StoreMemory
 from kingly_memory.models import MemoryType
+from kingly_memory.retrieval import matrix as matrices
 from kingly_memory.retrieval.matrix import Matrix, packed
 from kingly_memory.retrieval.vectors import levels, unpacked
 from kingly_memory.testing import ManualClock
@@ -165,6 +166,47 @@ def test_only_the_wanted_types_are_found() -> None:
     kinds = {"fact": MemoryType.SEMANTIC, "skill": MemoryType.PROCEDURAL}
     matrix.put({"fact": levels([1.0, 0.1]), "skill": levels([1.0, 0.0])}, kinds)
     assert [name for name, _ in matrix.nearest([1.0, 0.0], [MemoryType.SEMANTIC], 5)] == ["fact"]
+
+
+@pytest.mark.parametrize("kinds", [None, [MemoryType.SEMANTIC]])
+def test_among_many_vectors_a_look_at_their_signs_finds_those_that_comparing_all_finds(
+    monkeypatch: pytest.MonkeyPatch, kinds: list[MemoryType] | None
+) -> None:
+    """Whatever was put, replaced and removed meanwhile."""
+    chance = np.random.default_rng(1)
+    subjects = chance.normal(3.0, 1.0, (301, 100))  # far from the middle, as vectors of a model are
+
+    def about(number: int) -> list[float]:
+        told: list[float] = (subjects[number // 20] + chance.normal(0.0, 0.5, 100)).tolist()
+        return told
+
+    matrix, types = Matrix(100), [MemoryType.EPISODIC, *[MemoryType.SEMANTIC] * 3]
+    matrix.put(
+        {f"m{number}": levels(about(number)) for number in range(6_000)},
+        {f"m{number}": types[number % 4] for number in range(6_000)},
+    )
+    matrix.weigh()  # what comes behind it is few enough that the mean stays
+    for number in range(0, 6_000, 19):
+        matrix.remove(f"m{number}")
+    matrix.put({f"m{number}": levels(about(number + 7)) for number in range(1, 6_000, 19)})
+    questions = [about(number) for number in range(0, 6_000, 60)]
+    exact = [matrix.nearest(question, kinds, 10) for question in questions]
+    monkeypatch.setattr(matrices, "_MANY", 1_000)
+    monkeypatch.setattr(matrices, "_LEAST_COMPARED", 400)
+    compared: list[int] = []
+    similarities = Matrix._similarities
+
+    def noted(matrix: Matrix, vector: Sequence[float], positions: Any = None) -> Any:
+        compared.append(len(matrix) if positions is None else len(positions))
+        return similarities(matrix, vector, positions)
+
+    monkeypatch.setattr(Matrix, "_similarities", noted)
+    found = [matrix.nearest(question, kinds, 10) for question in questions]
+    assert max(compared) < 600
+    shared = [dict(one).keys() & dict(other).keys() for one, other in zip(found, exact, strict=True)]
+    assert sum(map(len, shared)) > 990
+    for names, one, other in zip(shared, map(dict, found), map(dict, exact), strict=True):
+        assert [one[name] for name in names] == pytest.approx([other[name] for name in names])
 
 
 @given(st.lists(numbers, min_size=16, max_size=16).filter(lambda vector: math.hypot(*vector) > 0.01))
