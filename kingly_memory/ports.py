@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -749,9 +749,8 @@ class LocalStore(Protocol):
         """
         ...
 
-    async def commit(self, change: Callable[[Transaction], T]) -> T:
-        """The same in an event loop: the change is durable when this returns. Cancelling the wait leaves the change to
-        go on. Raises what the future fails with."""
+    def commit(self, change: Callable[[Transaction], T]) -> Awaitable[T]:
+        """The same for an event loop, whose future this is."""
         ...
 
     def versions(self) -> Mapping[str, str]:

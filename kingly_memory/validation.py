@@ -398,7 +398,8 @@ def texts(name: str, value: object) -> tuple[str, ...]:
         value = (value,)
     if type(value) is not tuple and (not isinstance(value, Iterable) or isinstance(value, Mapping)):
         raise InvalidInput(name, f"expected a list of texts, not {_name(value)}")
-    return tuple(dict.fromkeys([required(name, text, "leave it out instead") for text in value]))
+    labels = [_label(name, text) if type(text) is str else required(name, text) for text in value]
+    return tuple(dict.fromkeys(labels))
 
 
 def tag_list(name: str, value: object) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from kingly_memory.models import Receipt
@@ -36,17 +36,17 @@ class Access(Searcher, Protocol):
         """Look on a reader thread. Raises RouterClosed, StoreError, and what the look raises."""
         ...
 
-    async def write(self, change: Callable[[Transaction], T]) -> T:
-        """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the
-        change raises."""
+    def write(self, change: Callable[[Transaction], T]) -> Awaitable[T]:
+        """Run a change in a transaction; it is durable when this has been awaited. Raises RouterClosed, StoreError, and
+        what the change raises."""
         ...
 
     def write_context(self) -> WriteContext:
         """What a change needs to know, as of now: made anew for each."""
         ...
 
-    async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
-        """Store a draft as `store` does: durable and searchable when this returns. Raises StoreError.
+    def put(self, draft: Draft, *, noted: bool = True) -> Awaitable[Receipt]:
+        """Store a draft as `store` does: durable and searchable when this has been awaited. Raises StoreError.
 
         `noted=False` leaves it out of the working context that it names.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -98,13 +98,16 @@ class Engine:
     async def opened(self, *, goes_first: bool = True) -> None:
         """Open the router, if nobody has. Every verb begins with this, and goes before what is taken in, unless it
         waits for that. Raises RouterClosed, and what opening raises."""
+        if not self._called(goes_first=goes_first):
+            await self.runtime.open()
+
+    def _called(self, *, goes_first: bool = True) -> bool:
+        """A verb is called. Whether the router is open for it."""
         self.check_open()
-        runtime = self.runtime
-        runtime.unwritten.add(self)
+        self.runtime.unwritten.add(self)
         if goes_first:
             self.services.callers.call()
-        if not runtime.is_open or runtime.loop is not asyncio.get_running_loop():
-            await runtime.open()
+        return self.runtime.is_open and self.runtime.loop is asyncio.get_running_loop()
 
     def check_open(self) -> None:
         if self._is_closed or self.runtime.is_closed:
@@ -126,10 +129,13 @@ class Engine:
         await self.opened()
         return await asyncio.get_running_loop().run_in_executor(self.runtime.threads, self.reader.in_one_go, look)
 
-    async def write(self, change: Callable[[Transaction], T]) -> T:
-        """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the
-        change raises."""
-        await self.opened()
+    def write(self, change: Callable[[Transaction], T]) -> Awaitable[T]:
+        """Run a change in a transaction; it is durable when this has been awaited. Raises RouterClosed, StoreError, and
+        what the change raises."""
+        return self.store.commit(change) if self._called() else self._write_once_open(change)
+
+    async def _write_once_open(self, change: Callable[[Transaction], T]) -> T:
+        await self.runtime.open()
         return await self.store.commit(change)
 
     def write_context(self) -> WriteContext:
@@ -171,13 +177,13 @@ class Engine:
 
     # --- storing ------------------------------------------------------------------------------------------------------
 
-    async def put(
+    def put(
         self, draft: Draft, *, noted: bool = True, if_revision: int | None = None, folds: bool = False
-    ) -> Receipt:
+    ) -> Awaitable[Receipt]:
         """Store a draft that has been checked, `noted` in its working context; see `write.store`. Raises StoreError,
         RevisionConflict."""
         placed, context = self._in_context(draft), self.write_context()
-        return await self.keep(write.store(placed, context, noted=noted, if_revision=if_revision, folds=folds))
+        return self.keep(write.store(placed, context, noted=noted, if_revision=if_revision, folds=folds))
 
     def _in_context(self, draft: Draft) -> Draft:
         """In the context that is meant by what it says. Most say none."""

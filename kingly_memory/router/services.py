@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.observe import Events
@@ -38,8 +38,8 @@ class Services:
         return self.clock.now().timestamp()
 
     @property
-    def write(self) -> Callable[[Callable[[Transaction], T]], Coroutine[Any, Any, T]]:
-        """Run a change in a transaction; it is durable when that returns. See `LocalStore.commit`."""
+    def write(self) -> Callable[[Callable[[Transaction], T]], Awaitable[T]]:
+        """Run a change in a transaction; it is durable when that has been awaited. See `LocalStore.commit`."""
         return self.store.commit
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from kingly_memory.cognition.context import ContextRules
@@ -124,11 +124,9 @@ def store(
     `noted` in its working context. What `folds` goes into a live memory that says just that, where neither has a key.
     The change raises RevisionConflict."""
     draft, secrets = without_secrets(original, context)  # here, so that no writer waits for it
-
-    def change(transaction: Transaction) -> Stored:
-        return put(transaction, draft, context, secrets, noted=noted, if_revision=if_revision, folds=folds)
-
-    return change
+    return partial(
+        put, draft=draft, context=context, secrets=secrets, noted=noted, if_revision=if_revision, folds=folds
+    )
 
 
 def put(

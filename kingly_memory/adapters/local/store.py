@@ -85,13 +85,13 @@ class DiskStore:
         self._submit(change, future, None)
         return future
 
-    async def commit(self, change: Callable[[Transaction], T]) -> T:
+    def commit(self, change: Callable[[Transaction], T]) -> asyncio.Future[T]:
         from asyncio import get_running_loop  # whoever awaits this has loaded it
 
         loop = get_running_loop()
         waiting: asyncio.Future[T] = loop.create_future()
         self._submit(change, waiting, loop)
-        return await waiting
+        return waiting
 
     def _submit(self, change: Callable[[Transaction], Any], waiting: Any, loop: AbstractEventLoop | None) -> None:
         with self._lock:  # a fork waits for it, so that no child finds an import half done
