@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -86,9 +87,7 @@ class DiskStore:
         return future
 
     def commit(self, change: Callable[[Transaction], T]) -> asyncio.Future[T]:
-        from asyncio import get_running_loop  # whoever awaits this has loaded it
-
-        loop = get_running_loop()
+        loop = sys.modules["asyncio"].get_running_loop()  # whoever awaits this has loaded it; an import takes 0.3 µs
         waiting: asyncio.Future[T] = loop.create_future()
         self._submit(change, waiting, loop)
         return waiting
