@@ -402,7 +402,14 @@ _RULES = (
         re.ASCII,
         digits=2,
     ),
-    _Rule("secret", "", r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, re.ASCII, digits=2),
+    _Rule(
+        "secret",
+        "",
+        r"\b[a-z2-7]{4}[ -](?<!-.{5})(?:[a-z2-7]{4}[ -]){4,}[a-z2-7]{4}(?![\w-])",
+        _has_digits,
+        re.ASCII,
+        digits=2,
+    ),
     _Rule(
         "secret",
         "",
