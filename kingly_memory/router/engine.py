@@ -203,12 +203,18 @@ class Engine:
         await self.follow(*stored, began_s=began_s)
         return [one.receipt for one in stored]
 
-    async def put_at_remotes(self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None) -> Receipt:
+    def put_at_remotes(
+        self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None
+    ) -> Awaitable[Receipt]:
         """Store a draft and wait for every remote that it is for. Raises RemoteUnavailable where one is required and
         has not taken it by then."""
         if require and draft.significance <= REMOTE_ABOVE:
             raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
-        receipt = await self.put(draft, if_revision=if_revision, folds=True)
+        storing = self.put(draft, if_revision=if_revision, folds=True)
+        return self._at_remotes(storing, wait_s, require=require) if wait_s > 0 or require else storing
+
+    async def _at_remotes(self, storing: Awaitable[Receipt], wait_s: float, *, require: bool) -> Receipt:
+        receipt = await storing
         if wait_s > 0 and receipt.delivery is DeliveryState.PENDING and self.remotes.connections:
             await self.remotes.wait_for(receipt.id, wait_s)
             memory_id = receipt.id
