@@ -120,6 +120,11 @@ class Events:
     def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
         self._observers = observers
 
+    @property
+    def are_heard(self) -> bool:
+        """Whether anybody hears of events, which need not be made else."""
+        return bool(self._observers) or log.isEnabledFor(logging.DEBUG)
+
     def emit(self, event: Event) -> None:
         log.debug("%s %r", type(event).__name__, event)
         for observer in self._observers:

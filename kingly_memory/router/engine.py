@@ -248,8 +248,10 @@ class Engine:
         """
         self.wake()
         took_ms = 0.0 if began_s is None else (self.clock.monotonic() - began_s) * 1000
+        events = self.services.events
         for outcome in stored:
-            self.services.events.emit(MemoryStored(outcome.receipt.id, outcome.receipt.revision, took_ms))
+            if events.are_heard:
+                events.emit(MemoryStored(outcome.receipt.id, outcome.receipt.revision, took_ms))
             if outcome.context_id is None:
                 continue
             self.contexts.enter(outcome.context_id)
