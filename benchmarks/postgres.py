@@ -14,18 +14,15 @@ from unittest.mock import patch
 from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note
 from kingly_memory.adapters.clock import SystemClock
-from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.hub.storing import HubStore
-from kingly_memory.hub.vectors import Vectors
 from kingly_memory.models import JsonObject
 from tests.hub.stores import postgres_server
 
 PROJECTS, AT_ONCE = 50, 500
 CALLERS, STORES, TURNS = 64, 1_024, 5
-SEARCHES, IN_A_MILLION = (Goal("p95", 10.0),), (Goal("p95", 80.0),)
-VECTORS = (Goal("p95", 5.0),)
+SEARCHES, IN_A_MILLION = (Goal("p95", 5.0),), (Goal("p95", 80.0),)
 SHARED_COMMITS = (Goal("ratio", 1 / 8),)
 Parts = Mapping[str, Sequence[Note]]
 
@@ -35,7 +32,7 @@ class Hub:
 
     def __init__(self, store: HubStore) -> None:
         self.store = store
-        self._engine = Engine(store, HashedEmbedder(), SystemClock(), "bench")
+        self._engine = Engine(store, SystemClock(), "bench")
 
     def __call__(self, method: str, scope: str, **params: object) -> JsonObject:
         return self._engine.answer(scope, parsed(method, params))
@@ -62,39 +59,27 @@ def _on_postgres(*, fsync: bool) -> Iterator[Hub]:
 
 
 def _fill(hub: Hub, parts: Parts) -> None:
-    """Store everything, and search each project until its vectors are in memory."""
     for scope, notes in parts.items():
         for first in range(0, len(notes), AT_ONCE):
             hub("store_many", scope, memories=[{"content": one.content} for one in notes[first : first + AT_ONCE]])
-        while hub("search_semantic_memories", scope, query="anything").get("partial"):
-            """It is loaded by a thread."""
 
 
 async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
-    """By turns: searches (A and A), and what they do up to the ids of what is nearest."""
+    """Searches, and by turns the same again."""
     chance, count = random.Random(1), plan.samples + 3
     scopes = [chance.choice(list(parts)) for _ in range(count)]
     asked = [(scope, plan.writer.questions(parts[scope], 1)[0].text) for scope in scopes]
-    vectors = Vectors(hub.store, HashedEmbedder())
-    for scope in parts:
-        while not vectors.nearest(scope, "anything", None, 1)[1]:
-            """It is loaded by a thread."""
 
     async def search(number: int) -> None:
         scope, text = asked[number]
         hub("search_semantic_memories", scope, query=text)
 
-    async def compare(number: int) -> None:
-        scope, text = asked[number]
-        vectors.nearest(scope, text, None, 10)
-
-    seconds = await alternate({"search": search, "again": search, "vectors": compare}, plan.samples)
+    seconds = await alternate({"search": search, "again": search}, plan.samples)
     where = f"{sum(map(len, parts.values())):,} in {len(parts)} projects"
     goals = IN_A_MILLION if max(plan.sizes) > 100_000 else SEARCHES
     return [
         figure(f"hub, PostgreSQL: search in {where}", seconds["search"], goals=goals),
         figure("the same again (A/A)", seconds["again"], floor=seconds["search"], against="search", goals=goals),
-        figure("hub, PostgreSQL: vectors alone", seconds["vectors"], goals=VECTORS),
     ]
 
 

@@ -10,7 +10,7 @@ _PACKAGES = {
     "mcp": ("mcp", "pydantic", "starlette", "uvicorn"),
     "encryption": ("sqlcipher3",),
     "postgres": ("psycopg", "psycopg_pool"),
-    "hub": ("numpy", "pydantic", "starlette", "uvicorn"),
+    "hub": ("pydantic", "starlette", "uvicorn"),
     "page": ("starlette", "uvicorn"),
 }
 """What each extra brings that the core does not have: httpx brings anyio."""

@@ -698,7 +698,9 @@ class StoreReader(MemoryReader, Protocol):
         `vocabulary`."""
         ...
 
-    def corpus(self) -> Corpus: ...
+    def corpus(self, space: str = "") -> Corpus:
+        """How much there is of what `frequencies` counts for a query of that space."""
+        ...
 
     def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         """Episodic memories of the same context, `reach` in each direction, beside each of the positions, which are

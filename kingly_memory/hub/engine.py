@@ -22,7 +22,7 @@ from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
 from kingly_memory.hub.documents import Documents
-from kingly_memory.hub.envelopes import CLOCKS_APART, Envelope, label, opened, wrapped
+from kingly_memory.hub.envelopes import CLOCKS_APART, Envelope, label, opened, sent, wrapped
 from kingly_memory.hub.feed import Feed
 from kingly_memory.hub.grants import ANYBODY, EVERY, Forbidden, QuotaUsedUp
 from kingly_memory.hub.homes import Homes
@@ -50,11 +50,10 @@ from kingly_memory.hub.methods import (
 )
 from kingly_memory.hub.recall import Recall, worded
 from kingly_memory.hub.storing import HubStore
-from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, project_and_user, space_of
 from kingly_memory.observe import log
-from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Row, Transaction
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 _NAMED = "named"
@@ -93,17 +92,14 @@ class Engine:
     concurrent calls with one key exactly one has an effect and the others are told of it.
     """
 
-    def __init__(
-        self, store: HubStore, embedder: Embedder, clock: Clock, version: str, audit: AuditFiles | None = None
-    ) -> None:
+    def __init__(self, store: HubStore, clock: Clock, version: str, audit: AuditFiles | None = None) -> None:
         """`audit` has a line for each change: when, whose token, what, and of which memories."""
         self._store = store
         self._clock = clock
         self._version = version
         self._audit = audit
         self.homes = Homes(store, clock)
-        self._vectors = Vectors(store, embedder)
-        self._recall = Recall(store.reader, self._vectors)
+        recall = Recall(store.reader)
         documents = Documents(store, clock)
         self._answers: Mapping[type[Request], Callable[[str, Any], JsonObject]] = {
             InitializeMemorySystem: self._introduce,
@@ -112,9 +108,9 @@ class Engine:
             UpdateMemory: self._update_memory,
             ForgetMemory: self._forget_memory,
             ListChanges: Feed(store).changes,
-            SearchSemanticMemories: self._recall.search,
-            GetWorkingMemory: self._recall.working,
-            GetLinkedMemories: self._recall.linked,
+            SearchSemanticMemories: recall.search,
+            GetWorkingMemory: recall.working,
+            GetLinkedMemories: recall.linked,
             RecordThought: self._record_thought,
             CreateMemoryLink: self._create_link,
             MarkMemory: self._mark_memory,
@@ -181,15 +177,13 @@ class Engine:
         self._store.reader.row("")
 
     def _introduce(self, scope: str, request: InitializeMemorySystem) -> JsonObject:
-        """Who says hello will soon search, so the scope's vectors begin to load."""
-        self._vectors.scope(scope)
         looked = self._store.write(lambda tx: tx.facet(HOME, INCARNATION), scope)  # who writes looks for copies
         home = looked.result() or {}
         server = {"server": "kingly-hub", "version": self._version, "incarnation": home.get("id")}
         return {"success": True, **server, "features": ["idempotency_keys", "homes", *METHODS]}
 
     def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:
-        return self._stored(scope, [_sent(request)])[0]
+        return self._stored(scope, [_opened(request)])[0]
 
     def _store_many(self, scope: str, request: StoreMany) -> JsonObject:
         """One commit for all. What makes no sense is refused in its place, and the others are stored."""
@@ -198,7 +192,7 @@ class Engine:
         for position, params in enumerate(request.memories):
             results.append({})
             try:
-                envelopes[position] = _sent(checked(StoreMemory, params))
+                envelopes[position] = _opened(checked(StoreMemory, params))
             except InvalidInput as error:
                 refused = refusal(error)
                 facts = {"error": refused.reason, "error_code": "INVALID_PARAMETER", "field": refused.field}
@@ -219,9 +213,8 @@ class Engine:
         """Store each, unless its idempotency key was used before, or a memory has the key that people gave it: then it
         is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
-        vectors = self._vectors.of([one.found_by for one in envelopes])
 
-        def store(tx: Transaction, envelope: Envelope, vector: JsonObject) -> JsonObject:
+        def store(tx: Transaction, envelope: Envelope) -> JsonObject:
             draft = envelope.draft
             by_key = None if draft.key is None else tx.id_of_key(scope, draft.key)
             named = None if envelope.key is None else tx.facet(_NAMED, _owner(scope, envelope.key))
@@ -230,7 +223,7 @@ class Engine:
             if row is None or (by_key is None and row.memory.metadata.get("purged")):
                 said_at = envelope.said_before(now)
                 memory = draft.memory(new_id(now), scope, created_at=now, updated_at=said_at, revision=1)
-                self._put(tx, memory, vector, envelope.key)
+                _put(tx, memory, envelope.key)
                 return {"memory_id": memory.id, "idempotency_hit": False, "digest": envelope.digest}
             if envelope.said_at is None:
                 forgotten = row.status is MemoryStatus.FORGOTTEN
@@ -239,24 +232,21 @@ class Engine:
             if by_key is None and draft.key is not None:
                 met = (tx.facet(MET, row.memory.id) or {"ids": []})["ids"]
                 tx.set_facet(MET, row.memory.id, {"ids": list(dict.fromkeys([*met, draft.key]))})
-            return self._revise(tx, row, envelope, vector, now)
+            return self._revise(tx, row, envelope, now)
 
         def change(tx: Transaction) -> list[JsonObject]:
-            return [store(tx, envelope, vector) for envelope, vector in zip(envelopes, vectors, strict=True)]
+            return [store(tx, envelope) for envelope in envelopes]
 
-        replies = self._store.write(change, scope).result()
-        self._vectors.follow(scope, *(reply["memory_id"] for reply in replies))
-        return replies
+        return self._store.write(change, scope).result()
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""
         memory_id = MemoryId(request.memory_id)
         row = self._row("memory_id", scope, memory_id)
-        earlier = row.memory.metadata
+        earlier = sent(row.memory)
         kind = request.memory_type or earlier.get("memory_type", row.memory.type.value)
         metadata = earlier.get("metadata") if request.metadata is None else request.metadata
         envelope = opened(request.content, kind, metadata, row.memory.key)
-        [vector] = self._vectors.of([envelope.found_by])
         now = self._clock.now()
 
         def change(tx: Transaction) -> JsonObject:
@@ -266,13 +256,11 @@ class Engine:
             if envelope.said_at is None and not _first_time(tx, memory_id, request.idempotency_key):
                 held = {"memory_id": memory_id, "digest": _digest(row.memory)}
                 return {**held, "revision": row.memory.revision, "idempotency_hit": True}
-            return self._revise(tx, row, envelope, vector, now)
+            return self._revise(tx, row, envelope, now)
 
-        answer = self._store.write(change, scope).result()
-        self._vectors.follow(scope, memory_id)
-        return answer
+        return self._store.write(change, scope).result()
 
-    def _revise(self, tx: Transaction, row: Row, envelope: Envelope, vector: JsonObject, now: datetime) -> JsonObject:
+    def _revise(self, tx: Transaction, row: Row, envelope: Envelope, now: datetime) -> JsonObject:
         """One more text of a memory: its current one, or an earlier revision where a later text or a later forgetting
         came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
         changed since."""
@@ -290,7 +278,7 @@ class Engine:
         answer: JsonObject = {"memory_id": before.id, "idempotency_hit": is_repeat, "digest": envelope.digest}
         is_later = said_at >= before.updated_at and not is_repeat and not before.metadata.get("purged")
         if is_later:
-            self._put(tx, replace(memory, revision=before.revision + 1), vector, envelope.key)
+            _put(tx, replace(memory, revision=before.revision + 1), envelope.key)
         elif is_forgotten:
             tx.note_seen(before)
             answer = {"memory_id": before.id, "idempotency_hit": is_repeat, "forgotten": True}
@@ -302,7 +290,7 @@ class Engine:
         return {**answer, "revision": before.revision + (not is_repeat)}
 
     def _forget_memory(self, scope: str, request: ForgetMemory) -> JsonObject:
-        """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back. A purge
+        """Drop the text, keep id and key: neither a late store nor a repeat brings the memory back. A purge
         leaves nothing of it in the files either. A text that was said later than this stays."""
         if request.memory_id is None and request.store_key is None:
             raise InvalidInput("memory_id", "is missing, and store_key is too; one of them names the memory")
@@ -335,18 +323,16 @@ class Engine:
             tx.set_facet(ATTENTION, memory.id, None)
             tx.set_facet(RATINGS, memory.id, None)  # which say why, in people's words
             tx.erase(memory.id)
+            tx.unlearn(memory)
             left = {"purged": True} if request.purge or memory.metadata.get("purged") else {}
-            emptied = replace(memory, metadata=left)
+            emptied = replace(memory, content="", title=None, tags=(), metadata=left)
             forgotten_at = max(min(said_at or now, now + CLOCKS_APART), memory.updated_at)
             tx.save(replace(emptied, updated_at=forgotten_at, revision=memory.revision + 1), MemoryStatus.FORGOTTEN)
-            self._vectors.write(tx, memory.id, None)
             return memory.id, True, False
 
         memory_id, is_forgotten, hit = self._store.write(change, scope).result()
-        if memory_id is not None:
-            self._vectors.follow(scope, memory_id)
-            if request.purge:
-                self._store.scrub([memory_id])
+        if memory_id is not None and request.purge:
+            self._store.scrub([memory_id])
         return {"memory_id": memory_id, "forgotten": is_forgotten, "idempotency_hit": hit}
 
     def _create_link(self, scope: str, request: CreateMemoryLink) -> JsonObject:
@@ -403,14 +389,6 @@ class Engine:
             raise UnknownMemory(field, memory_id)
         return row
 
-    def _put(self, tx: Transaction, memory: Memory, vector: JsonObject, key: str | None) -> None:
-        tx.save(memory, MemoryStatus.LIVE)
-        if key is not None:
-            tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
-            names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
-            tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
-        self._vectors.write(tx, memory.id, vector)
-
 
 def answered(engine: Engine, caller: Caller, method: object, params: object) -> JsonObject:
     """Blocks while the disk works; safe from any thread. Raises what `refusal` words."""
@@ -443,6 +421,14 @@ def refusal(error: Exception) -> Refusal:
     return Refusal(500, "internal error")
 
 
+def _put(tx: Transaction, memory: Memory, key: str | None) -> None:
+    tx.save(memory, MemoryStatus.LIVE)
+    if key is not None:
+        tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
+        names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
+        tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
+
+
 def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Row | None:
     """The memory of the scope with that id, else the one stored under that key."""
     by_key = None if key is None else tx.id_of_key(scope, key)
@@ -455,11 +441,11 @@ def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) 
 
 def _digest(memory: Memory) -> str | None:
     """The digest of the content as it was sent, by which a sender sees whether the hub holds its text."""
-    sent = memory.metadata.get("content")
-    return None if sent is None else content_digest(sent)
+    content = sent(memory).get("content")
+    return None if content is None else content_digest(content)
 
 
-def _sent(request: StoreMemory) -> Envelope:
+def _opened(request: StoreMemory) -> Envelope:
     kind = request.memory_type or MemoryType.SEMANTIC.value
     return opened(request.content, kind, request.metadata, request.idempotency_key)
 

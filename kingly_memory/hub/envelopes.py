@@ -1,7 +1,7 @@
 """What a sender wraps around a memory: the text, the record that a router has of it, and what else was said.
 
-The hub keeps what was sent as it is, in the metadata of a memory, and echoes that. So the text lies there alone: it is
-in no index of words, since a hub searches by vectors.
+A memory of the hub has the text, title, tags and scope that it is found by, as that of a home has. Its metadata are the
+rest of what was sent, which `sent` puts together again: the text lies in the store once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 
 T = TypeVar("T")
@@ -29,18 +28,13 @@ CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A memory as it is understood; the metadata of `draft` are what was sent, and `found_by` is the text that it is
-    found by. `key` is the one that people gave it, and `said_at` when they said this, where the sender is a router and
-    says so."""
+    """A memory as it is understood, and the digest of its content as it was sent. `key` is the one that people gave it,
+    and `said_at` when they said this, where the sender is a router and says so."""
 
     draft: Draft
-    found_by: str
+    digest: str
     key: str | None
     said_at: datetime | None
-
-    @property
-    def digest(self) -> str:
-        return content_digest(self.draft.metadata["content"])
 
     def said_before(self, now: datetime) -> datetime:
         """When it was said, as far as that can be: a wrong clock must not make a text the last one for ever."""
@@ -67,16 +61,26 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
         origin="remote",
         metadata=outer,
     )
-    sent = {"content": content, "memory_type": memory_type, "metadata": draft.metadata}
+    text = draft.content.replace("\0", " ")  # SQLite would index no word behind it
+    before, is_there, after = content.partition(_written(text))
+    around = [] if content == text else [before, after] if is_there else [content]
+    rest = {"around": around, "memory_type": memory_type, "metadata": draft.metadata}
     said_at = _sound(validation.moment, record.get("updated_at"))
-    bare = replace(draft, content="", title=None, tags=(), metadata=sent)
-    return Envelope(bare, searchable(draft), label(record.get("key")), said_at)
+    found_by = replace(draft, content=text, metadata=rest)
+    return Envelope(found_by, content_digest(content), label(record.get("key")), said_at)
 
 
-def found_by(memory: Memory) -> str:
-    """The text that a memory of the hub is found by."""
-    sent = memory.metadata
-    return opened(sent["content"], sent["memory_type"], sent["metadata"], None).found_by if sent else ""
+def sent(memory: Memory) -> JsonObject:
+    """The content, type and metadata of a memory of the hub as they were sent; empty where it was forgotten."""
+    if "around" not in memory.metadata:
+        return {}
+    around, rest = memory.metadata["around"], {name: memory.metadata[name] for name in ("memory_type", "metadata")}
+    return {"content": _written(memory.content).join(around) if around else memory.content, **rest}
+
+
+def _written(text: str) -> str:
+    """As a router writes it into an envelope."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def wrapped(content: str, record: JsonObject) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.hub.documents import documents_of, part
+from kingly_memory.hub.envelopes import sent
 from kingly_memory.hub.methods import ListChanges
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
 from kingly_memory.hub.storing import HubStore
@@ -86,9 +87,9 @@ class Feed:
         earlier = self._reader.revisions(memory.id)[:_EARLIER] if memory.revision > 1 else []
         return {
             **entry,
-            **memory.metadata,
+            **sent(memory),
             "revisions": [
-                {"revision": revision.revision, "at": revision.updated_at.isoformat(), **revision.metadata}
+                {"revision": revision.revision, "at": revision.updated_at.isoformat(), **sent(revision)}
                 for revision in earlier
             ],
             "links": [worded(link) for link in linked],

@@ -19,9 +19,6 @@ from kingly_memory.validation import RESULTS_LIMIT, mended
 Text = Annotated[str, AfterValidator(mended)]
 """JSON can hold lone surrogates and the store cannot."""
 
-FAINT = 0.1
-"""Similarity below which a memory only shares letters with the question; a caller may set another `threshold`."""
-
 MOST_AT_ONCE = 500
 """Memories in one `store_many`, or documents in one `put_documents`."""
 
@@ -138,12 +135,12 @@ class ListChanges(Request):
 
 class SearchSemanticMemories(Request):
     title = "Search memories"
-    says = "Find the memories nearest to a question, best first."
+    says = "Find the memories that answer a question by their words, best first."
     reads = True
 
     query: Annotated[Text, Field(description="What to look for, in plain words")]
     limit: Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most")] = 10
-    threshold: Annotated[float, Field(ge=-1, le=1, description="Least similarity of a result")] = FAINT
+    threshold: Annotated[float, Field(ge=-1, le=1, description="Least similarity of a result")] = 0.0
     memory_types: Annotated[
         list[Text] | Text | None, Field(description="Only these types", json_schema_extra=_SOME_KINDS)
     ] = None

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from kingly_memory import validation
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
+from kingly_memory.hub.envelopes import sent
 from kingly_memory.hub.methods import GetLinkedMemories, GetWorkingMemory, SearchSemanticMemories
-from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
+from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.models import Hit, JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import StoreReader
+from kingly_memory.router.search.local import LocalSearch
 
 REPLY_LIMIT_BYTES = 1_000_000
 """Clients read at most 1 MiB of a reply; memories that do not fit are left out and `truncated` says so."""
 
+_BUDGET_S = 0.1
+"""What a search may take; our router gives the whole search 0.15."""
 _WORKING_LIMIT = 100
 _IDS_LIMIT = 1_000
 
@@ -25,22 +30,22 @@ _IDS_LIMIT = 1_000
 class Recall:
     """Reads only. Safe from any thread."""
 
-    def __init__(self, reader: StoreReader, vectors: Vectors) -> None:
+    def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
-        self._vectors = vectors
+        self._words = _Words(reader, repairs=False)
 
     def search(self, scope: str, request: SearchSemanticMemories) -> JsonObject:
-        """The nearest memories, best first; `partial` while some are still being loaded. Blank queries find nothing."""
+        """What a home would find by words, best first; `partial` where there was no time for all. Blank queries find
+        nothing, and what is mistyped stays so: homes send what was meant."""
         wanted = [request.memory_types] if isinstance(request.memory_types, str) else request.memory_types
         types = wanted and [validation.memory_type("memory_types", one) for one in wanted]
         query = validation.query(request.query, space=scope, limit=request.limit, types=types)
         if not query.text.strip():
             return {"memories": []}
-        nearest, complete = self._vectors.nearest(scope, query.text, query.types, query.limit)
-        similarity = {memory_id: score for memory_id, score in nearest if score >= request.threshold}
-        found = [memory for memory in self._live(scope, list(similarity)) if query.admits(memory)]
-        reply = self._reply(found, similarity)
-        return reply if complete else {**reply, "partial": True}
+        answer = self._words.search(query, now_s=0.0, budget_s=_BUDGET_S)
+        hits = [hit for hit in answer.hits if hit.relevance >= request.threshold]
+        reply = self._reply([hit.memory for hit in hits], [hit.relevance for hit in hits])
+        return {**reply, "partial": True} if answer.cut else reply
 
     def working(self, scope: str, request: GetWorkingMemory) -> JsonObject:
         """Working memories of the context, the most recently stored first."""
@@ -66,14 +71,14 @@ class Recall:
         own = [row for row in rows if row is not None and row.memory.scope.space == scope]
         return [row.memory for row in own if row.status is MemoryStatus.LIVE]
 
-    def _reply(self, memories: Sequence[Memory], similarity: Mapping[str, float] | None = None) -> JsonObject:
+    def _reply(self, memories: Sequence[Memory], similarities: Sequence[float] = ()) -> JsonObject:
         """The memories in their order, as many as fit into a reply."""
         reply: JsonObject = {"memories": []}
         room = REPLY_LIMIT_BYTES
-        for memory in memories:
-            entry: JsonObject = {"memory_id": memory.id, **memory.metadata}  # as it was sent
+        for memory, similarity in zip_longest(memories, similarities):
+            entry: JsonObject = {"memory_id": memory.id, **sent(memory)}
             if similarity is not None:
-                entry["similarity"] = entry["relevance"] = round(similarity[memory.id], 4)
+                entry["similarity"] = entry["relevance"] = round(similarity, 4)
             size = len(json.dumps(entry, ensure_ascii=False).encode())
             if size > room:
                 reply["truncated"] = True
@@ -81,6 +86,17 @@ class Recall:
             room -= size
             reply["memories"].append(entry)
         return reply
+
+
+class _Words(LocalSearch):
+    """Nothing ends at a hub: memories with a lifetime end in their homes, which say so."""
+
+    def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
+        return {}
+
+    def _named(self, query: Query, now_s: float) -> list[Hit]:
+        """A memory's key is that of the call which stored it."""
+        return []
 
 
 def worded(link: Link) -> JsonObject:

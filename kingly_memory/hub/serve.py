@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.clock import SystemClock
-from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.folder import try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
@@ -77,7 +76,7 @@ def run_hub(
         stack.callback(kept.close)
         taken = stack.enter_context(listener(host, port))
         audit = AuditFiles(folder / "audit")
-        engine = Engine(kept, HashedEmbedder(), SystemClock(), __version__, audit)
+        engine = Engine(kept, SystemClock(), __version__, audit)
         stack.callback(engine.homes.close)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
 

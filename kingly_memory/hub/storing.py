@@ -15,8 +15,9 @@ class HubStore(Protocol):
     """Changes of one space follow each other, whoever makes them, and are read by everybody as soon as they are
     acknowledged.
 
-    Of a reader a hub asks rows, pages, revisions, facets, the feed and how many memories a space has; of a transaction
-    rows, keys, facets, `save`, `erase`, `note_seen` and `keep_revision`.
+    Of a reader a hub asks rows, keys, pages, revisions, facets, the feed, how many memories a space has, and what
+    searches by words without repairs ask; of a transaction rows, keys, facets, `save`, `erase`, `unlearn`, `note_seen`
+    and `keep_revision`.
     """
 
     is_shared: bool

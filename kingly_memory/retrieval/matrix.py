@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
-
-from kingly_memory.models import JsonObject, MemoryType
-from kingly_memory.retrieval.vectors import LEVELS
 
 Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint64]
@@ -32,7 +28,6 @@ _COMPARED, _LEAST_COMPARED = 20, 4_000
 """Vectors that are compared then for each one wanted, and at least. Among 100,000 English texts they held 99.96 % of
 the nearest 50 to 1,162 questions, and 99.4 % of the nearest 200."""
 _WORD = 64
-_TYPES = {kind: number for number, kind in enumerate(MemoryType)}
 
 
 class Matrix:
@@ -48,7 +43,6 @@ class Matrix:
         self._rows = np.zeros((_FIRST_CAPACITY, dimensions), dtype=np.int8)
         self._scales: Floats = np.zeros(_FIRST_CAPACITY, dtype=np.float32)
         self._lengths: Floats = np.ones(_FIRST_CAPACITY, dtype=np.float32)
-        self._types = np.zeros(_FIRST_CAPACITY, dtype=np.int8)
         self._signs: Words = np.zeros((-(-dimensions // _WORD), _FIRST_CAPACITY), dtype=np.uint64)
         """Which dimensions of each are above the mean, a bit each, by words of 64."""
         self._ids: list[str] = []
@@ -64,9 +58,9 @@ class Matrix:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def put(self, vectors: Mapping[str, bytes], kinds: Mapping[str, MemoryType] | None = None) -> None:
+    def put(self, vectors: Mapping[str, bytes]) -> None:
         """Add vectors of one signed byte a dimension, those of a memory's passages one after another, or replace what
-        is under these ids. Their lengths do not matter. `kinds` is needed only by callers that search by type."""
+        is under these ids. Their lengths do not matter."""
         if not vectors:
             return
         size = self._rows.shape[1]
@@ -84,10 +78,6 @@ class Matrix:
         scales = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         self._rows[positions] = rows
         self._scales[positions] = scales
-        if kinds is not None:
-            self._types[positions] = [
-                _TYPES[kinds[memory_id]] for memory_id, count in counts.items() for _ in range(count)
-            ]
         floats *= scales[:, np.newaxis]
         self._lengths[positions] = self._length(floats)
         self._signs[:, positions] = _bits(floats > self._mean)
@@ -98,25 +88,21 @@ class Matrix:
             owner, number = self._ids.pop(), self._numbers.pop()
             last = len(self._ids)
             if position != last:
-                for column in (self._rows, self._scales, self._lengths, self._types):
+                for column in (self._rows, self._scales, self._lengths):
                     column[position] = column[last]
                 self._signs[:, position] = self._signs[:, last]
                 self._ids[position], self._numbers[position] = owner, number
                 self._positions[owner][number] = position
 
-    def nearest(
-        self, vector: Sequence[float], kinds: Collection[MemoryType] | None, limit: int, least: float = 0.0
-    ) -> list[tuple[str, float]]:
-        """The nearest ids of those kinds: the nearest first and equals in order of id, each with its similarity, where
-        less than 0 counts as 0. None below `least`."""
+    def nearest(self, vector: Sequence[float], limit: int, least: float = 0.0) -> list[tuple[str, float]]:
+        """The nearest ids: the nearest first and equals in order of id, each with its similarity, where less than 0
+        counts as 0. None below `least`."""
         if not self._ids:
             return []
         self.weigh()
         positions = np.arange(len(self))
-        if kinds is not None:
-            positions = positions[np.isin(self._types[positions], [_TYPES[kind] for kind in kinds])]
         if len(positions) > _MANY and any(vector) and hasattr(np, "bitwise_count"):  # numpy 2 has it
-            positions = self._likely(vector, positions, max(limit * _COMPARED, _LEAST_COMPARED))
+            positions = self._likely(vector, max(limit * _COMPARED, _LEAST_COMPARED))
         scores = self._similarities(vector, positions if len(positions) < len(self) else None)
         if least > 0:
             positions, scores = positions[scores >= least], scores[scores >= least]
@@ -130,8 +116,8 @@ class Matrix:
             count *= 4
         return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
 
-    def _likely(self, vector: Sequence[float], positions: Positions, count: int) -> Positions:
-        """Those of the positions whose vectors point to the same side of the mean as this one in the most dimensions,
+    def _likely(self, vector: Sequence[float], count: int) -> Positions:
+        """The positions whose vectors point to the same side of the mean as this one in the most dimensions,
         about so many of them. Where it lies far from the mean, a dimension counts thrice."""
         centred = _unit(np.asarray(vector, dtype=np.float32)) - self._mean
         extents = np.abs(centred) * np.sqrt(self._weights)
@@ -140,9 +126,8 @@ class Matrix:
         for signs, sign, told in zip(self._signs[:, : len(self)], own, telling, strict=True):
             other = signs ^ sign
             others += np.bitwise_count(other) + 2 * np.bitwise_count(other & told)
-        others = others[positions]
         bound = np.searchsorted(np.cumsum(np.bincount(others)), count)
-        return positions[others <= bound]
+        return np.flatnonzero(others <= bound)
 
     def compared(self, vector: Sequence[float], ids: Iterable[str]) -> list[tuple[str, float]]:
         """Those of the ids that are here, each with its similarity as `nearest` has it."""
@@ -186,7 +171,6 @@ class Matrix:
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
             self._scales = np.concatenate([self._scales, np.zeros_like(self._scales)])
             self._lengths = np.concatenate([self._lengths, np.ones_like(self._lengths)])
-            self._types = np.concatenate([self._types, np.zeros_like(self._types)])
             self._signs = np.concatenate([self._signs, np.zeros_like(self._signs)], axis=1)
         self._ids.append(memory_id)
         self._numbers.append(number)
@@ -242,11 +226,3 @@ def _bits(rows: npt.NDArray[np.bool_]) -> Words:
 def _unit(vector: Floats) -> Floats:
     length = float(np.linalg.norm(vector))
     return vector if length == 0.0 else vector / np.float32(length)
-
-
-def packed(vectors: Sequence[Sequence[float]]) -> list[JsonObject]:
-    """Each as a facet that `vectors.unpacked` reads, in one signed byte a dimension, as `vectors.levels` has it."""
-    floats = np.asarray(vectors)
-    largest = np.abs(floats).max(axis=1, keepdims=True)
-    levels = np.rint(floats * (LEVELS / np.where(largest > 0, largest, 1.0))).astype(np.int8)
-    return [{"int8": base64.b64encode(one.tobytes()).decode("ascii")} for one in levels]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kingly_memory.models import JsonObject, Memory
+from kingly_memory.models import Memory
 from kingly_memory.text.passages import MEANT, searchable_passages
 
 if TYPE_CHECKING:
@@ -36,8 +35,3 @@ def levels(vector: Sequence[float]) -> bytes:
     """A vector in one signed byte a dimension. Only its direction is kept, so the scale is the largest value's."""
     scale = LEVELS / (max(map(abs, vector), default=0.0) or 1.0)
     return array("b", [round(value * scale) for value in vector]).tobytes()
-
-
-def unpacked(facet: JsonObject) -> bytes:
-    """The levels of a packed vector. Raises KeyError, TypeError or ValueError when the facet holds none."""
-    return base64.b64decode(facet["int8"], validate=True)

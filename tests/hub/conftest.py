@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.machines import Team
-from tests.hub.stores import STORES, Server, opener, postgres_server
+from tests.hub.stores import STORES, Hub, Server, opener, postgres_server
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +23,10 @@ def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
     made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
     yield made
     made.store.close()
+
+
+@pytest.fixture(params=STORES)
+def hub(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hub]:
+    store = opener(request.param, tmp_path / "hub", request)()
+    yield Hub(store)
+    store.close()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory import MemoryRouter
-from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local import backup
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.dialect import GREETING, Offer
@@ -17,7 +16,7 @@ from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.outcomes import tool_failure
 from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
-from kingly_memory.hub.envelopes import unwrapped
+from kingly_memory.hub.envelopes import sent, unwrapped
 from kingly_memory.hub.methods import parsed
 from kingly_memory.models import JsonObject, Memory, project_and_user
 from kingly_memory.ports import LocalStore
@@ -27,8 +26,8 @@ from tests.router_bench import PromptStore, router_over
 
 
 def text_at_hub(memory: Memory) -> str:
-    """What a memory of a hub says, which keeps it as it was sent."""
-    return unwrapped(memory.metadata["content"])[0]
+    """What a memory of a hub says to whom it is echoed."""
+    return unwrapped(sent(memory)["content"])[0]
 
 
 class Wire:
@@ -95,7 +94,7 @@ class Team:
     def start(self) -> None:
         """The hub's process, also when it starts again."""
         self.store = self._opened()
-        self.engine = Engine(served(self.store), HashedEmbedder(), self.clock, "1.2.3")
+        self.engine = Engine(served(self.store), self.clock, "1.2.3")
 
     def back_up(self) -> None:
         backup.create(self.folder / "hub", self.folder / "hub.backup")

@@ -17,12 +17,35 @@ import pytest
 
 from kingly_memory.adapters.local import backup
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.hub.engine import Engine, scope_name
+from kingly_memory.hub.methods import parsed
 from kingly_memory.hub.storing import Embedded, HubStore
+from kingly_memory.models import JsonObject, MemoryStatus, Query
 from kingly_memory.ports import LocalStore
+from kingly_memory.testing import ManualClock
 
 STORES = ("embedded", "postgresql")
+APP = scope_name("default", "app")
 NOBODY = 65534
 """PostgreSQL refuses to run as root."""
+
+
+class Hub:
+    """An engine with the wire's own names."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self.store = store
+        self.engine = Engine(served(store), ManualClock(), "1.2.3")
+
+    def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:
+        return self.engine.answer(scope, parsed(method, params))
+
+    def find(self, query: str, scope: str = APP, **params: Any) -> list[JsonObject]:
+        found: list[JsonObject] = self("search_semantic_memories", scope, query=query, **params)["memories"]
+        return found
+
+    def rows(self, status: MemoryStatus, scope: str = APP) -> int:
+        return len(self.store.reader.page(Query("", scope), (status,), 100, None))
 
 
 def served(store: LocalStore) -> HubStore:

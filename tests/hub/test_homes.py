@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.hub import homes
 from kingly_memory.hub.access import Caller
 from kingly_memory.hub.engine import Engine, answered, scope_name
@@ -26,7 +25,7 @@ class Served:
 
     def __init__(self, opened: Callable[[], LocalStore]) -> None:
         self.store, self.clock = served(opened()), ManualClock()
-        self.engine = Engine(self.store, HashedEmbedder(), self.clock, "1")
+        self.engine = Engine(self.store, self.clock, "1")
 
     def __call__(self, home: str, method: str, project: str = "app", **params: Any) -> JsonObject:
         return answered(self.engine, Caller(Grant("ada"), project, home=home), method, params)

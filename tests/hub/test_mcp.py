@@ -94,7 +94,7 @@ def call(tool: str, arguments: str) -> str:
 
 async def found(host: Session, query: str, **more: object) -> list[str]:
     while (reply := await host.ok("search_semantic_memories", query=query, **more)).get("partial"):
-        """A loaded machine may take a moment to load what it knows."""
+        """A loaded machine may have had no time for all of it."""
     return [memory["content"] for memory in reply["memories"]]
 
 

@@ -34,7 +34,7 @@ def call(web: httpx.Client, method: str, headers: dict[str, str] | None = None, 
 
 def find(web: httpx.Client, query: str, headers: dict[str, str] | None = None) -> list[str]:
     while (reply := call(web, "search_semantic_memories", headers, query=query)).get("partial"):
-        """A loaded machine may take a moment to load what it knows."""
+        """A loaded machine may have had no time for all of it."""
     return [memory["content"] for memory in reply["memories"]]
 
 
@@ -63,7 +63,7 @@ def test_a_page_that_calls_the_hub_by_a_name_of_its_own_learns_nothing(web: http
 def test_a_search_finds_other_forms_of_the_words_that_were_stored(web: httpx.Client) -> None:
     for text in ("lunch was a cheese sandwich", "rolled back the deploys", "the cellist plays tonight"):
         call(web, "store_memory", {"Kingly-Project": "forms"}, content=text)
-    assert find(web, "deployment rollback", {"Kingly-Project": "forms"})[0] == "rolled back the deploys"
+    assert find(web, "when was it deployed", {"Kingly-Project": "forms"}) == ["rolled back the deploys"]
 
 
 def test_projects_are_kept_apart_by_the_header(web: httpx.Client) -> None:

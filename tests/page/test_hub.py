@@ -15,7 +15,6 @@ import httpx
 import pytest
 
 from kingly_memory.adapters.audit import AuditFiles
-from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreUnreadable
 from kingly_memory.hub.access import Access, Gate
@@ -63,7 +62,7 @@ class Hub:
             self.slept_s.append(seconds)
 
         gate = Gate(lambda: Access.of(None, None, self.home), [self.home / FILE], sleep=sleep)
-        engine = Engine(self.store, HashedEmbedder(), ManualClock(), "1.2.3", AuditFiles(self.home / "audit"))
+        engine = Engine(self.store, ManualClock(), "1.2.3", AuditFiles(self.home / "audit"))
 
         def page(traffic: Traffic) -> Any:
             return places(Overseen(self.store, "the store", engine.homes, gate, traffic, self.home, "1.2.3"))
@@ -270,7 +269,7 @@ async def test_every_view_has_our_elements_alone_whatever_names_say(hub: Hub) ->
 async def test_a_machine_that_lacks_something_for_a_day_needs_somebody(hub: Hub) -> None:
     async with hub.open() as web:
         await busy(hub, web)
-    engine = Engine(hub.store, HashedEmbedder(), ManualClock(), "1.2.3")
+    engine = Engine(hub.store, ManualClock(), "1.2.3")
     gate = Gate(lambda: Access.of(None, None, hub.home))
     overseen = Overseen(hub.store, "", engine.homes, gate, Traffic("hub", ()), hub.home, "1")
     last = max(datetime.fromisoformat(one["at"]) for one in engine.homes.seen())
@@ -290,7 +289,7 @@ async def test_a_store_that_does_not_answer_is_said_and_the_rest_is_shown(hub: H
     async with hub.open() as web:
         await busy(hub, web)
     gate, traffic = Gate(lambda: Access.of(None, None, hub.home)), Traffic("hub", ())
-    engine = Engine(hub.store, HashedEmbedder(), ManualClock(), "1")
+    engine = Engine(hub.store, ManualClock(), "1")
     broken = Overseen(cast("HubStore", Gone()), "", engine.homes, gate, traffic, hub.home, "1")
     told = str(views.overview(views.Looked(broken, Viewer(None), NOW)).main)
     assert "The hub&#x27;s store does not answer" in told or "The hub's store does not answer" in told

@@ -256,7 +256,7 @@ class TextIndex:
         found = self._all(sql.LONGER, (lengths, beginning, beginning + _LAST_CHARACTER, limit))
         return [word for (word,) in found]
 
-    def corpus(self) -> Corpus:
+    def corpus(self, space: str = "") -> Corpus:  # FTS5 counts what all spaces have
         found = self._all(sql.AVERAGES, ())
         return read_corpus(found[0][0] if found else b"")
 

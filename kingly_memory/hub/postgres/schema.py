@@ -1,8 +1,8 @@
 """The tables of a hub on PostgreSQL, made by numbered steps that several hubs may take at the same time.
 
-Every space has a row in `km_scope` with the counter of its feed and how many live memories it has. A change locks that
-row first: so changes of a space follow each other, whichever hub makes them, and whoever reads the feed up to a number
-misses nothing below it.
+Every space has a row in `km_scope` with the counter of its feed, how many live memories it has, and of how many words
+those are. A change locks that row first: so changes of a space follow each other, whichever hub makes them, and whoever
+reads the feed up to a number misses nothing below it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ _LOCK = 0x6B6D_0001
 STEPS = (
     (
         "CREATE TABLE km_scope (space text PRIMARY KEY, sequence bigint NOT NULL DEFAULT 0, "
-        "live bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50)",
-        "CREATE TABLE km_memory (id text PRIMARY KEY, position bigint GENERATED ALWAYS AS IDENTITY, "
+        "live bigint NOT NULL DEFAULT 0, words bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50)",
+        "CREATE TABLE km_memory (id text PRIMARY KEY, position bigint GENERATED ALWAYS AS IDENTITY UNIQUE, "
         "space text NOT NULL, key text, status text NOT NULL, type text NOT NULL, context_id text, "
         "sequence bigint NOT NULL DEFAULT 0, record text NOT NULL)",
         "CREATE UNIQUE INDEX km_memory_key ON km_memory (space, key) WHERE key IS NOT NULL",
         "CREATE INDEX km_memory_feed ON km_memory (space, sequence)",
         "CREATE INDEX km_memory_page ON km_memory (space, position) WHERE status = 'live'",
-        "CREATE INDEX km_memory_working ON km_memory (space, context_id, position) "
-        "WHERE status = 'live' AND type = 'working'",
+        "CREATE INDEX km_memory_context ON km_memory (space, type, context_id, position) WHERE status = 'live'",
         "CREATE TABLE km_revision (memory text, number integer, record text NOT NULL, PRIMARY KEY (memory, number))",
         "CREATE TABLE km_facet (name text, owner text, value text NOT NULL, PRIMARY KEY (name, owner))",
+        "CREATE TABLE km_text (position bigint NOT NULL, start integer, space text NOT NULL, type text NOT NULL, "
+        "size integer NOT NULL, tsv tsvector NOT NULL)",
+        "CREATE INDEX km_text_position ON km_text (position)",
+        "CREATE INDEX km_text_words ON km_text USING gin (tsv) WITH (fastupdate = off)",
     ),
 )
 """One tuple of statements for each number; what was released is never changed."""

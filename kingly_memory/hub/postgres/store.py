@@ -21,6 +21,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from kingly_memory.adapters.local import rows
 from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
 from kingly_memory.hub.postgres.schema import prepare
+from kingly_memory.hub.postgres.text_index import INDEX, UNINDEX, TextIndex, texts
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
 from kingly_memory.ports import Row, StoreReader, Transaction
@@ -59,7 +60,7 @@ class PostgresStore:
             max_size=_READERS + 1,
             timeout=_WAIT_S,
             kwargs={"autocommit": True, "connect_timeout": int(_WAIT_S), "application_name": "kingly-hub"},
-            configure=lambda connection: prepare(connection, self._name),  # it may be to another database by now
+            configure=self._configure,
             open=False,
         )
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -106,6 +107,11 @@ class PostgresStore:
             self._jobs.put(None)
             self._thread.join()
             self._pool.close()
+
+    def _configure(self, connection: Connection[Any]) -> None:
+        prepare(connection, self._name)  # it may be to another database by now
+        # To plan a statement anew takes longer than to run it, and it would always be the same plan.
+        connection.execute("SET plan_cache_mode = force_generic_plan")
 
     def fetch_all(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """All rows of a statement, over a connection of the pool. Raises StoreUnreadable."""
@@ -224,6 +230,8 @@ class PostgresTransaction:
         self._last = dict(self._before)
         self._more = Counter[str]()
         """How many live memories more each space has."""
+        self._more_words = Counter[str]()
+        self._unindexed: dict[str, Memory] = {}
 
     def row(self, memory_id: str) -> Row | None:
         for columns in self._all(f"SELECT {_ROW} FROM km_memory WHERE id = %s", memory_id):
@@ -243,20 +251,29 @@ class PostgresTransaction:
         )  # fmt: skip
         before = self.row(memory.id) if memory.revision > 1 else None
         self._more[memory.scope.space] += status is MemoryStatus.LIVE
+        if status is MemoryStatus.LIVE:
+            self._unindexed[memory.id] = memory
         if before is None:
             columns = "space, key, status, type, context_id, sequence, record, id"
             self._run(f"INSERT INTO km_memory({columns}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", *values)
         else:
             self._more[before.memory.scope.space] -= before.status is MemoryStatus.LIVE
+            self._unindex(before.memory.scope.space, before.position)
             if before.memory.revision < memory.revision:
                 self.keep_revision(before.memory)
             columns = "space = %s, key = %s, status = %s, type = %s, context_id = %s, sequence = %s, record = %s"
             self._run(f"UPDATE km_memory SET {columns} WHERE id = %s", *values)
 
     def erase(self, memory_id: str) -> None:
-        for space, status in self._all("DELETE FROM km_memory WHERE id = %s RETURNING space, status", memory_id):
+        self._unindexed.pop(memory_id, None)
+        gone = "DELETE FROM km_memory WHERE id = %s RETURNING space, status, position"
+        for space, status, position in self._all(gone, memory_id):
             self._more[space] -= status == MemoryStatus.LIVE
+            self._unindex(space, position)
         self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
+
+    def unlearn(self, memory: Memory) -> None:
+        """How its words are written lies nowhere."""
 
     def note_seen(self, memory: Memory) -> None:
         self._run("UPDATE km_memory SET sequence = %s WHERE id = %s", self._next(memory.scope.space), memory.id)
@@ -284,16 +301,28 @@ class PostgresTransaction:
             )  # fmt: skip
 
     def finish(self) -> None:
-        """Say how far the feeds have come, and how many memories there are."""
+        """Index what was saved, say how far the feeds have come, and how much there is to find."""
+        ids, starts, written = list[str](), list[int | None](), list[str]()
+        for memory in self._unindexed.values():
+            for start, words in texts(memory):
+                self._more_words[memory.scope.space] += len(words)
+                ids.append(memory.id)
+                starts.append(start)
+                written.append(" ".join(words))
+        if ids:
+            self._run(INDEX, ids, starts, written)
         for space, last in self._last.items():
             if last != self._before[space] or self._more[space]:
-                changed = "UPDATE km_scope SET sequence = %s, live = live + %s WHERE space = %s"
-                self._run(changed, last, self._more[space], space)
+                changed = "UPDATE km_scope SET sequence = %s, live = live + %s, words = words + %s WHERE space = %s"
+                self._run(changed, last, self._more[space], self._more_words[space], space)
 
     def _next(self, space: str) -> int:
         """A place in the feed of that space, behind all others."""
         self._last[space] += 1
         return self._last[space]
+
+    def _unindex(self, space: str, position: int) -> None:
+        self._more_words[space] -= sum(size for (size,) in self._all(UNINDEX, position))
 
     def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()
@@ -302,11 +331,11 @@ class PostgresTransaction:
         self._connection.execute(statement, values)
 
 
-class Reader:
+class Reader(TextIndex):
     """What a hub uses of `ports.StoreReader`."""
 
     def __init__(self, store: PostgresStore) -> None:
-        self._fetch_all = store.fetch_all
+        super().__init__(store.fetch_all)
 
     @property
     def vectors(self) -> Reader:
@@ -321,6 +350,12 @@ class Reader:
 
     def row(self, memory_id: str) -> Row | None:
         return self.rows([memory_id], 0.0)[memory_id]
+
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        if "\0" in key:  # no text of PostgreSQL has one
+            return None
+        statement = "SELECT id FROM km_memory WHERE space = %s AND key = %s"
+        return next((MemoryId(memory_id) for (memory_id,) in self._fetch_all(statement, (space, key))), None)
 
     def revisions(self, memory_id: str) -> list[Memory]:
         found = self._fetch_all("SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC", (memory_id,))
@@ -343,15 +378,18 @@ class Reader:
         return found
 
     def page(self, query: Query, statuses: Sequence[MemoryStatus], limit: int, start: int | None) -> list[Row]:
-        kinds = None if query.types is None else [one.value for one in query.types]
-        statement = (
-            f"SELECT {_ROW} FROM km_memory WHERE space = %s AND status = ANY(%s) AND position < %s "
-            "AND (%s::text[] IS NULL OR type = ANY(%s)) AND (%s::text IS NULL OR context_id = %s) "
-            "ORDER BY position DESC LIMIT %s"
+        # Only where the status stands in the statement can an index of what is alive serve it.
+        chosen = ", ".join(f"'{one.value}'" for one in statuses)
+        conditions, values = (
+            f"space = %s AND status IN ({chosen}) AND position < %s",
+            [query.space, start or _BEHIND_ALL],
         )
-        status, context = [one.value for one in statuses], query.context_id
-        values = (query.space, status, start or _BEHIND_ALL, kinds, kinds, context, context, limit)
-        return rows.read_rows(self._fetch_all(statement, values))
+        if query.types is not None:
+            conditions, values = f"{conditions} AND type = ANY(%s)", [*values, [one.value for one in query.types]]
+        if query.context_id is not None:
+            conditions, values = f"{conditions} AND context_id = %s", [*values, query.context_id]
+        statement = f"SELECT {_ROW} FROM km_memory WHERE {conditions} ORDER BY position DESC LIMIT %s"
+        return rows.read_rows(self._fetch_all(statement, [*values, limit]))
 
     def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:
         found = self._fetch_all(

@@ -308,7 +308,7 @@ class _Candidates:
         self._reader = reader
         self._query = query
         self._wording = wording
-        self._question = Question(wording.terms, reader.corpus(), wording.pieces)
+        self._question = Question(wording.terms, reader.corpus(query.space), wording.pieces)
         self._now_s = now_s
         self._deadline_s = deadline_s
         self.cut = False

@@ -174,7 +174,7 @@ class VectorSearch:
                 if time.monotonic() >= deadline_s or self._read_page(deadline_s):
                     break
             scale = self.embedder.scale
-            nearest = self._matrix.nearest(vector, None, limit, self.embedder.floor / scale)
+            nearest = self._matrix.nearest(vector, limit, self.embedder.floor / scale)
             found = [*nearest, *self._matrix.compared(vector, also)]
             similarities = {memory_id: min(similarity * scale, 1.0) for memory_id, similarity in found}
             revisions = {one: self._revisions[one] for one in similarities}
