@@ -304,7 +304,7 @@ def meaning(settings: Settings, own: Embedder | Vectors | None = None) -> Callab
         return _minilm
     if named not in ("auto", "wordllama"):
         choices = "auto, wordllama, minilm, openai:URL#MODEL or none"
-        raise InvalidSetting("embedder", f"{named!r} is unknown; choose {choices}")
+        raise InvalidSetting("embedder", f"{shown_embedder(named)!r} is unknown; choose {choices}")
     from kingly_memory.adapters.embed.wordllama import is_installed
 
     if is_installed():
@@ -312,6 +312,19 @@ def meaning(settings: Settings, own: Embedder | Vectors | None = None) -> Callab
     if named == "auto":
         return None
     raise InvalidSetting("embedder", "wordllama is not installed; install kingly-memory[semantic], or set it to auto")
+
+
+def shown_embedder(named: str) -> str:
+    """The setting `embedder` as people may see it: an address without what may be a secret in it."""
+    if not named.startswith(OPENAI) and "://" not in named:
+        return named
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    url, _, model = named.removeprefix(OPENAI).rpartition("#")
+    try:
+        return f"{OPENAI}{endpoint(url)}#{model}"
+    except InvalidInput:
+        return "\u2026"
 
 
 def _once(make: Callable[[], Embedder]) -> Callable[[], Embedder]:

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
+from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, table
 from kingly_memory.cli.place import place_of
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
 from kingly_memory.home.place import DEFAULT_ENDPOINT
@@ -135,6 +137,7 @@ def _settings(options: Options, out: Output) -> Answer:
     if unknown := unknown_variables():
         out.note(f"nothing reads {', '.join(unknown)}")
     settings, given = Settings.from_environment(home=place.home), given_settings(home=place.home)
+    settings = replace(settings, embedder=parts.shown_embedder(settings.embedder))
     rows = [
         (name, written(attrgetter(name)(settings)), given[name].by if name in given else "default")
         for name in settings_by_name()

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kingly_memory.adapters.local import injections, sqlite
+from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.sql import LAYOUT, SHARES
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
@@ -137,7 +138,8 @@ def _meaning() -> Finding:
         return PROBLEM("vectors", str(error), "until then no router opens; hooks recall by words")
     if meaning is not None:
         if parts.light_vectors_name(settings) is None:
-            what = f"routers find memories by meaning too, with {settings.embedder}; commands and hooks by words"
+            what = f"routers find memories by meaning too, with {parts.shown_embedder(settings.embedder)}"
+            what += "; commands and hooks by words"
             return OK("vectors", f"{what}; `kingly-memory embedder status` asks it")
         what = "routers and `search` find memories by meaning too, with wordllama; hooks by words"
         return OK("vectors", what)
@@ -167,8 +169,14 @@ def _home(home: Path) -> Findings:
     for folder, fault in own:
         if fault is not None:
             yield PROBLEM("home", f"{folder} {fault[0]}", fault[1].format(home=home))
-    if not links and not any(fault for _, fault in own):
-        yield OK("home", f"{home} is yours alone to write to")
+    if not any(fault for _, fault in own):  # else that is to be mended first
+        held = Folder(home)
+        files = (held.write_lock, held.sentinel.path, held.database, held.wal, held.shared_memory) if can_look else ()
+        shut = [path for path in files if path.exists() and not os.access(path, os.R_OK | os.W_OK)]
+        for path in shut:
+            yield PROBLEM("home", f"{path} cannot be written to", f"run `chmod u+rw {path}`, or nothing is stored")
+        if not links and not shut:
+            yield OK("home", f"{home} is yours alone to write to")
     if beside[1] is not None:  # it says what sessions were shown
         what = f"{beside[0]} {beside[1][0].partition(',')[0]}, so that sessions are shown memories twice"
         yield PROBLEM("hooks", what, "it can be spared: delete it")

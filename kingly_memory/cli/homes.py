@@ -8,7 +8,7 @@ from pathlib import Path
 from kingly_memory.adapters.local import backup, encryption, keys, sqlite
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.trusted import change_list, is_trusted
-from kingly_memory.app.parts import trust_home
+from kingly_memory.app.parts import shown_embedder, trust_home
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, table
 from kingly_memory.cli.place import place_of, routing
@@ -55,6 +55,8 @@ def trust(options: Options, _: Output) -> Answer:
     if path is not None:
         content = read(path)
         settings = {name: one.value for name, one in settings_in(path, content).items()}
+        if "embedder" in settings:
+            settings["embedder"] = shown_embedder(str(settings["embedder"]))
         change_list({place(path): digest(content)})
         answer |= {"trusted": place(path), "digest": digest(content), "settings": settings}
         rows = table([(name, str(value)) for name, value in settings.items()])

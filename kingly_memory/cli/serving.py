@@ -100,9 +100,14 @@ def status(options: Options, out: Output) -> Answer:
     """Ask a hub how it is, and with a token, where it needs one, what it has answered since its start."""
     import httpx  # few commands speak to a server by themselves
 
-    from kingly_memory.errors import RemoteUnavailable
+    from kingly_memory.adapters.remote.endpoint import endpoint
+    from kingly_memory.errors import InvalidInput, RemoteUnavailable
     from kingly_memory.home.secret_file import secret
 
+    try:
+        hub = str(endpoint(options.url))
+    except InvalidInput as error:
+        raise InvalidInput("url", error.problem) from None
     file = options.token_file
     bearer = {"Authorization": f"Bearer {secret(Path(file), 'token_file')}"} if file else {}
     try:
@@ -110,7 +115,7 @@ def status(options: Options, out: Output) -> Answer:
             health, ready, metrics = (web.get(f"/{one}") for one in ("health", "ready", "metrics"))
         version = str(health.json()["version"])
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
-        raise RemoteUnavailable(f"no hub answers at {options.url}; name its address with --url") from None
+        raise RemoteUnavailable(f"no hub answers at {hub}; name its address with --url") from None
     methods = _counted(metrics.text) if metrics.status_code == HTTPStatus.OK else {}
     is_ready, state = ready.status_code == HTTPStatus.OK, "ready"
     if not is_ready:
@@ -118,7 +123,7 @@ def status(options: Options, out: Output) -> Answer:
             state = f"not ready: {ready.json()['error']}"
         except (ValueError, KeyError, TypeError):
             state = "not ready: it does not say why"
-    lines = [f"{options.url} is kingly-hub {version}, {state}"]
+    lines = [f"{hub} is kingly-hub {version}, {state}"]
     rows = [
         (name, f"{counts['calls']:,}", f"{counts['refused']:,}", f"{counts['ms']:.1f}")
         for name, counts in methods.items()
@@ -126,7 +131,7 @@ def status(options: Options, out: Output) -> Answer:
     lines += table(rows, ("METHOD", "CALLS", "REFUSED", "MS EACH")) if rows else []
     if metrics.status_code != HTTPStatus.OK:
         lines.append("  what it has answered is told with --token-file alone")
-    return Answer({"url": options.url, "version": version, "ready": is_ready, "methods": methods}, lines)
+    return Answer({"url": hub, "version": version, "ready": is_ready, "methods": methods}, lines)
 
 
 def _counted(metrics: str) -> dict[str, dict[str, float]]:

@@ -97,6 +97,22 @@ def test_a_folder_that_cannot_be_written_to_is_a_problem(run: Run, home: Path) -
 
 
 @pytest.mark.requirement("A17")
+@pytest.mark.parametrize("file", ["write.lock", "sentinel", "store/cache.db"])
+def test_a_file_that_cannot_be_written_to_is_a_problem(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    def access(path: Path, wanted: int) -> bool:
+        """As the system answers an owner who is not root."""
+        return path.stat().st_mode >> 6 & wanted == wanted
+
+    monkeypatch.setattr(os, "access", access)
+    (home / file).chmod(0o400)
+    problem = problems(run)["home"]
+    assert problem["what"] == f"{home / file} cannot be written to"
+    assert f"chmod u+rw {home / file}" in problem["to_do"]
+
+
+@pytest.mark.requirement("A17")
 def test_what_the_system_keeps_closed_is_named_with_what_to_do(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +122,29 @@ def test_what_the_system_keeps_closed_is_named_with_what_to_do(
 
     monkeypatch.setattr(doctor, "_home", refuse)
     assert f"{home} is closed to you (Permission denied); make it" in run("doctor").err
+
+
+@pytest.mark.requirement("A18")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://ana:secret1234@127.0.0.1:9/v1",
+        "http://127.0.0.1:9/sk-live-8f3kd92kf02kd92k/v1",
+        "127.0.0.1:9/sk-live-8f3kd92kf02kd92k",
+    ],
+)
+@pytest.mark.parametrize("before", ["openai:", ""])
+def test_the_address_of_a_server_of_embeddings_is_shown_without_secrets(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, before: str, address: str
+) -> None:
+    if before or "://" in address:
+        monkeypatch.setenv("KINGLY_EMBEDDER", f"{before}{address}#model")
+    (home.parent / "config.toml").write_text(f'embedder = "openai:{address}#model"')
+    told = [run(*command) for command in (("doctor",), ("config",), ("config", "--json"), ("trust",), ("search", "x"))]
+    everything = "".join(ran.out + ran.err for ran in told)
+    assert "secret1234" not in everything
+    assert "sk-live-8f" not in everything
+    assert ("openai:http://127.0.0.1:9" in everything) == ("://" in address)
 
 
 @pytest.mark.requirement("KNG-085")
