@@ -21,7 +21,7 @@ from kingly_memory.adapters.local import rows, safety, sql, sqlite, upgrades
 from kingly_memory.adapters.local.folder import Folder, Log
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery
 from kingly_memory.dataclass import dataclass
-from kingly_memory.errors import StoreDamaged, StoreError
+from kingly_memory.errors import StoreDamaged, StoreError, StoreUnreadable
 from kingly_memory.filters import admits
 
 IsOver = Callable[[], bool]
@@ -81,17 +81,22 @@ class Connections:
         """All rows of the answer, or those with which the texts in the third column have more than `most` characters.
         `into` a list that keeps those which were found when the deadline came. Raises StoreDamaged, StoreUntrusted."""
         bound, found = tuple(values), [] if into is None else into
-        try:
-            self._ask(statement, bound, most, found)
-        except Malformed as damage:
+        for is_again in (False, True):
             try:
-                self._recover(damage)
-            except StoreDamaged:
-                raise
-            except StoreError as error:
-                raise damage from error
-            found.clear()
-            self._ask(statement, bound, most, found)
+                self._ask(statement, bound, most, found)
+            except Malformed as damage:
+                found.clear()
+                if not is_again:  # SQLite calls a page damaged, too, that the disk did not give once
+                    continue
+                try:
+                    self._recover(damage)
+                except (StoreDamaged, StoreUnreadable):
+                    raise
+                except StoreError as error:
+                    raise damage from error
+            else:
+                return found
+        self._ask(statement, bound, most, found)
         return found
 
     def layout(self) -> int:

@@ -99,17 +99,21 @@ class Engine:
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
         """Run the changes in one transaction, each undone alone if it raises. Raises StoreError if none is stored.
 
-        They are run a second time when the first brought to light that the store is damaged."""
+        They are run again when the first time brought to light that the store is damaged, and once more when it was."""
         if self._cache is None or self._folder.inode() is None:
             self._folder.make()
         with self.lock.held():
-            try:
-                self._folder.check_not_lost()
-                outcomes = self.commit_locked(changes)
-            except Malformed as damage:
-                if self._recover is None:
-                    raise
-                self._recover(damage)
+            for is_again in (False, True):
+                try:
+                    self._folder.check_not_lost()
+                    outcomes = self.commit_locked(changes)
+                    break
+                except Malformed as damage:
+                    if self._recover is None:
+                        raise
+                    if is_again:  # SQLite calls a page damaged, too, that the disk did not give once
+                        self._recover(damage)
+            else:
                 outcomes = self.commit_locked(changes)
             if self._number is not None:
                 self._folder.sentinel.write(self._number)

@@ -6,6 +6,7 @@ store is still in its place, and afterwards the next opening only has to rename.
 
 from __future__ import annotations
 
+import errno
 import logging
 import shutil
 import sqlite3
@@ -26,7 +27,7 @@ from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.trusted import is_listed, is_trusted, take
-from kingly_memory.errors import StoreDamaged, StoreUnwritable
+from kingly_memory.errors import StoreDamaged, StoreUnreadable, StoreUnwritable
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import HOME, INCARNATION, Transaction
 from kingly_memory.text.writing import counted
@@ -36,6 +37,7 @@ log = logging.getLogger("kingly_memory.store")
 BATCH = 500
 """Rows per transaction."""
 
+_AT_ONCE_BYTES = 1_048_576
 _LAST_POSITION = 2**62
 _PAGE_BYTES = 4_096
 _WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
@@ -58,13 +60,14 @@ class Saved(NamedTuple):
 
 def recover(folder: Folder, damage: Malformed) -> None:
     """Put a whole store in the place of the damaged one, unless another process has done so already. The caller holds
-    the write lock. Raises StoreUnwritable, StoreUntrusted, StoreLocked, and StoreDamaged while a process that writes to
-    it has the log that was deleted."""
+    the write lock. Raises StoreUnwritable, StoreUntrusted, StoreLocked, StoreUnreadable where the disk does not give
+    what is in it, and StoreDamaged while a process that writes to it has the log that was deleted."""
     if folder.inode() != damage.inode:
         return
     if folder.has_lost_log():
         to_do = "Let that process store something, or end it as usual, and nothing is lost; a kill would lose the log"
         raise StoreDamaged(str(folder.home), "its log was deleted, and a process that still runs has it", to_do)
+    _check_disk(folder)
     try:
         if sqlite.key_name_of(folder.store) is None and (named := keys.name_in(folder.database)) is not None:
             keys.find(named, folder.store)  # a name without a key may come of a damaged beginning
@@ -73,6 +76,20 @@ def recover(folder: Folder, damage: Malformed) -> None:
         _replace(folder, damage)
     except OSError as error:
         raise StoreUnwritable(str(folder.home), error.strerror or "error") from error
+
+
+def _check_disk(folder: Folder) -> None:
+    """SQLite says of a page that the disk does not give what it says of a damaged one. A new store on that disk would
+    lose what may be read there later, or elsewhere."""
+    for path in (folder.database, folder.wal):
+        try:
+            with path.open("rb", buffering=0) as file:
+                while file.read(_AT_ONCE_BYTES):
+                    pass
+        except OSError as error:
+            if error.errno in (errno.EIO, errno.ENXIO):
+                cause = error.strerror or "error"
+                raise StoreUnreadable(str(folder.store), cause, safety.MOVE_TO_ANOTHER_DISK) from None
 
 
 def _replace(folder: Folder, damage: Malformed) -> None:

@@ -179,6 +179,7 @@ def _broken(problem: str) -> sqlite3.DatabaseError:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 _BROKEN_FILE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
+_NOT_READ = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGE = {
     "malformed JSON": "a row is no JSON",
@@ -191,7 +192,7 @@ _DAMAGE = {
 """Our words for what SQLite says of damage; the rest of its message may quote what a row says."""
 _REFUSED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 MAKE_READABLE = "Make it yours to read and write: chmod -R u+rwX on that folder"
-_MOVE_TO_ANOTHER_DISK = "The disk may be failing: look at the system's log, and copy the home to another one"
+MOVE_TO_ANOTHER_DISK = "The disk may be failing: look at the system's log, and copy the home to another one"
 
 
 class Malformed(StoreDamaged):
@@ -242,6 +243,6 @@ def failure(error: BaseException, path: str, inode: Inode | None, waited_s: floa
             return Malformed(path, "its header says that it is read-only", inode)
         if primary_code(error) in _REFUSED:
             return StoreUnreadable(path, str(error), MAKE_READABLE)
-        if not writing or error_code(error) == sqlite3.SQLITE_IOERR_READ:
-            return StoreUnreadable(path, str(error), _MOVE_TO_ANOTHER_DISK)
+        if not writing or error_code(error) in _NOT_READ:
+            return StoreUnreadable(path, str(error), MOVE_TO_ANOTHER_DISK)
     return StoreUnwritable(path, str(error) or type(error).__name__)

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kingly_memory.adapters.local import recovery, sql
+from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.safety import Malformed, failure
@@ -586,17 +588,62 @@ def test_foreign_table_in_a_damaged_file_is_not_salvaged_from(home: Path) -> Non
 
 
 @pytest.mark.requirement("A17")
-def test_store_that_may_not_be_read_or_whose_disk_fails_is_said_to_be(home: Path) -> None:
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_CORRUPTFS])
+def test_store_that_may_not_be_read_or_whose_disk_fails_is_said_to_be(home: Path, code: int) -> None:
     error = sqlite3.OperationalError("unable to open database file")
     error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
     denied = failure(error, str(home), None, 1.0, writing=False)
     error = sqlite3.OperationalError("disk I/O error")
-    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+    error.sqlite_errorcode = code
     failing = [failure(error, str(home), None, 1.0, writing=one) for one in (False, True)]
     assert isinstance(denied, StoreUnreadable)
     assert "chmod -R u+rwX" in str(denied)
     assert {type(one) for one in failing} == {StoreUnreadable}
     assert all("disk may be failing" in str(one) for one in failing)
+
+
+@pytest.mark.requirement("A17")
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that gives EIO")
+def test_store_whose_disk_does_not_give_it_is_said_to_be_unreadable_and_not_replaced(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def malformed(*_: object) -> None:
+        """What SQLite says of such a page, too."""
+        raise Malformed(str(home), "pages of it hold something else than was written", Folder(home).inode())
+
+    store, real = opened(home), Path.open
+    with monkeypatch.context() as failing:
+        failing.setattr(Engine, "_transact", malformed)
+        failing.setattr(Connections, "_ask", malformed)
+        failing.setattr(
+            Path,
+            "open",
+            lambda path, *how, **more: real(Path("/proc/self/mem") if path.name == "cache.db" else path, *how, **more),
+        )
+        for attempt in (lambda: put(store, memory()), lambda: stored_contents(store)):
+            with pytest.raises(StoreUnreadable, match=r"Input/output error.*The disk may be failing"):
+                attempt()
+    assert not list(home.glob("store.corrupt-*"))
+    assert len(stored_contents(store)) == HELD
+
+
+@pytest.mark.requirement("A17")
+@pytest.mark.parametrize(("where", "what"), [(Engine, "_transact"), (Connections, "_ask")])
+def test_store_whose_disk_does_not_give_a_page_once_is_not_replaced(
+    home: Path, monkeypatch: pytest.MonkeyPatch, where: type, what: str
+) -> None:
+    store, real, refusals = opened(home), getattr(where, what), [True]
+
+    def once(*arguments: Any) -> Any:
+        if refusals:
+            refusals.clear()
+            raise Malformed(str(home), "pages of it hold something else than was written", Folder(home).inode())
+        return real(*arguments)
+
+    monkeypatch.setattr(where, what, once)
+    put(store, memory("later"))
+    assert stored_contents(store)[-1] == "later"
+    assert (refusals, list(home.glob("store.corrupt-*"))) == ([], [])
 
 
 @pytest.mark.requirement("N5", "D2")
