@@ -171,12 +171,14 @@ def _stored(memory: SyncMemoryRouter, fields: dict[str, Any], wait: float | None
 
 def held(url: str) -> dict[str, list[str]]:
     """The texts that the hub holds for the project by our id, asked over the wire as any client would."""
-    call = {"method": "search_semantic_memories", "params": {"query": "everything", "limit": 1_000, "threshold": -1}}
-    reply = httpx.post(f"{url}/mcp/call", json=call, headers={"Kingly-Project": PROJECT}, trust_env=False).json()
     texts: dict[str, list[str]] = {}
-    for entry in reply["memories"]:
-        wrapped = json.loads(entry["content"])
-        texts.setdefault(str(wrapped["metadata"]["id"]), []).append(str(wrapped["content"]))
+    page: dict[str, Any] = {"until": None, "more": True}
+    while page["more"]:
+        call = {"method": "list_changes", "params": {"since": page["until"]}}
+        page = httpx.post(f"{url}/mcp/call", json=call, headers={"Kingly-Project": PROJECT}, trust_env=False).json()
+        for entry in page["changes"]:
+            wrapped = json.loads(entry["content"])
+            texts.setdefault(str(wrapped["metadata"]["id"]), []).append(str(wrapped["content"]))
     return texts
 
 
