@@ -105,6 +105,7 @@ FILES = (
     "memory/store/cache.db",
     "memory/store/cache.db-wal",
     "memory/store/cache.db-shm",
+    "memory/store/cache.db-journal",
     "memory/captured.json",
     "memory/captured.lock",
     "memory/capturing.lock",
@@ -113,7 +114,7 @@ FILES = (
     "audit/.gitignore",
     "audit/decisions.jsonl",
 )
-STORES = (*FOLDERS[:2], "memory/store", *FILES[:6])
+STORES = (*FOLDERS[:2], "memory/store", *FILES[:7])
 """What `store` meets on its way."""
 Plant = Callable[[Path, Path], None]
 PLANTS: list[tuple[str, Plant]] = [

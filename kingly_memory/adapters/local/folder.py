@@ -45,6 +45,8 @@ class Folder:
         self.key_mark = self.store / sqlite.MARK
         self.shared_memory = self.store / "cache.db-shm"
         """SQLite's index of the WAL."""
+        self.journal = self.store / "cache.db-journal"
+        """What SQLite would roll back; there is none unless somebody put it there."""
         self._wal, self._shared_memory = str(self.wal), str(self.shared_memory)
         self.write_lock = home / "write.lock"
         self.sentinel = Sentinel(home / "sentinel")
@@ -181,7 +183,8 @@ class Folder:
         if "$" in str(self.home) or str(self.home).startswith("~"):
             raise StoreUntrusted(str(self.home), "its path contains `$` or begins with `~`, which would be expanded")
         check_folder(self.home)
-        for path in (self.store, self.database, self.wal, self.shared_memory, self.key_mark, self.sentinel.path):
+        files = (self.database, self.wal, self.shared_memory, self.journal, self.key_mark, self.sentinel.path)
+        for path in (self.store, *files):
             status = _status(path)
             if status is None:
                 continue
