@@ -147,6 +147,7 @@ READ_PRAGMAS = (
     "PRAGMA query_only = ON",
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
+    "PRAGMA cache_size = -8000",  # KiB: with the usual 2,000 a search among 100,000 took a twentieth longer
 )
 SALVAGE_PRAGMAS = (
     "PRAGMA query_only = ON",
