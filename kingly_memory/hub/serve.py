@@ -143,7 +143,7 @@ def _make(home: Path) -> None:
 
 @contextmanager
 def _alone_in(home: Path) -> Iterator[None]:
-    """A second hub on one home would search vectors that it has not seen change."""
+    """A home has one hub: several of them share a PostgreSQL."""
     try:
         descriptor = try_lock(home / "hub.lock")
     except OSError as error:
