@@ -93,12 +93,14 @@ class TextIndex:
     ) -> Matches:
         if not terms:
             return Matches(())
+        only, counted = admitted(query), rows_with or {}
+        if only[0]:  # each row that is found is read for its fields, which takes as long as to weigh it three times
+            terms = [term for term in terms if counted.get(term, 0) <= COMMON] or terms
         page = _Page(self._connections, query, limit, deadline_s)
         weighed: list[str] = []
         with page.in_time():
-            weighed = self._weighable(terms, rows_with or {})
+            weighed = self._weighable(terms, counted)
         is_done, has_passed_over, at_end, is_small = not weighed, False, True, True
-        only = admitted(query)
         is_first = offset == 0 and not only[0]  # what the index finds anywhere would be sorted out with great pains
         if weighed and is_first:
             with page.in_time():

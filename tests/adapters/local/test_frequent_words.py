@@ -4,6 +4,7 @@ none is lost where there is time."""
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -159,6 +160,22 @@ def test_rarer_word_is_weighed_when_the_other_is_everywhere(store: DiskStore, mo
     monkeypatch.setattr(text_index, "WEIGHED", 5)
     put(store, memory("coral"), *(memory("amber") for _ in range(30)))
     assert contents(match(store, "amber", "coral", limit=3)) == ["coral", "amber", "amber"]
+
+
+def test_rows_whose_fields_are_asked_for_are_those_of_rarer_words_where_there_are_such(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is read for its fields."""
+    monkeypatch.setattr(text_index, "COMMON", 5)
+    put(store, memory("coral"), memory("amber coral"), *(memory(f"amber {number}") for number in range(30)))
+
+    def found(*terms: str, **fields: Any) -> list[str]:
+        counted = {"amber": 31, "coral": 2}
+        return sorted(contents(store.reader.matches(ask(**fields), terms, 40, 0, soon(), rows_with=counted)))
+
+    assert found("amber", "coral", min_confidence=0.5) == ["amber coral", "coral"]
+    assert len(found("amber", min_confidence=0.5)) == 31
+    assert len(found("amber", "coral")) == 32
 
 
 def test_later_pages_go_on_where_the_first_ended(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
