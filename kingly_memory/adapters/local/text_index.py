@@ -47,7 +47,7 @@ FREQUENT, MOST_FREQUENT = 500, 4
 """A word in more rows of the store is frequent. When there are more such words than that, to look for what holds two of
 them takes longer than to weigh all."""
 COMMON = 5_000
-"""A word in more rows than that is looked for beside rarer ones only where few words are frequent."""
+"""A word in more rows than that is looked for only beside rarer ones, and where few words are frequent."""
 LATEST = 100
 """The last rows that hold a frequent word are weighed whatever else they hold, so many of each word or as many as are
 asked for."""
@@ -178,7 +178,8 @@ class TextIndex:
         for expression in expressions:
             for position, score in self._scored(expression, limit).items():
                 found[position] = max(score, found.get(position, 0.0))
-        for term in frequent:
+        alone = [term for count, term in counted[len(rare) :] if count <= COMMON]
+        for term in alone or ([] if rare else frequent):
             latest = self._all(sql.LATEST_MATCHES, (any_term([term]), max(LATEST, limit), limit))
             for position, score in latest:
                 found[position] = max(-score, found.get(position, 0.0))

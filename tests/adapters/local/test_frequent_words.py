@@ -125,6 +125,17 @@ def test_of_many_frequent_words_the_most_frequent_are_left_out_before_all_are_we
     assert page.has_passed_over
 
 
+def test_very_frequent_word_is_looked_for_by_itself_only_where_no_rarer_one_is_asked_for(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FREQUENT", 10), ("COMMON", 20), ("FEW", -1)):
+        monkeypatch.setattr(text_index, name, value)
+    put(store, memory("beryl"), *(memory(f"amber {number}") for number in range(30)))
+    for terms, found in ((["amber"], 4), (["amber", "beryl"], 1)):
+        counted = dict(zip(terms, (30, 1), strict=False))
+        assert len(store.reader.matches(ask(), terms, 4, 0, soon(), rows_with=counted).found) == found
+
+
 def test_memory_that_holds_a_very_frequent_word_too_is_found_among_many_that_hold_only_the_rarer_one(
     store: DiskStore,
 ) -> None:
