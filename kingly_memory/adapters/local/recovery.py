@@ -264,16 +264,22 @@ def _rows_of(database: Path) -> Iterator[Saved | None]:
 def _sound_rows(database: Path, statement: str) -> Iterator[tuple[Any, ...]]:
     """Rows in ascending order, from one stretch of sound pages to the next. Each has a connection of its own: one of
     SQLCipher reads no page any more after a damaged one."""
-    position: int | None = 0
-    while position is not None:
-        try:
-            with closing(_connect(database)) as connection:
-                for columns in connection.execute(statement, (position, -1)):
-                    position = columns[0]
-                    yield tuple(map(_decoded, columns))
+    start = 1
+    while True:
+        with suppress(*sqlite.DatabaseError), closing(_connect(database)) as connection:
+            for columns in connection.execute(statement, (start, -1)):
+                if columns[0] < start:  # of a torn page: to read on from there would never end
+                    break
+                start = columns[0] + 1
+                yield tuple(map(_decoded, columns))
+            else:
+                return
+        # Python drops the last row before a page that does not read. By itself it can be had.
+        found = _past_damage(database, statement, start)
+        if not found:
             return
-        except sqlite.DatabaseError:
-            position = _past_damage(database, statement, position or 0)
+        start = found[0] + 1
+        yield tuple(map(_decoded, found))
 
 
 def _decoded(found: Any) -> Any:
@@ -306,27 +312,29 @@ def _delivery(remote: Any, item: Any, columns: Sequence[Any]) -> Saved | None:
     return Saved(DELIVERIES, methodcaller("set_delivery", remote, item, rows.read_delivery(remote, item, columns)))
 
 
-def _past_damage(database: Path, statement: str, position: int) -> int | None:
-    """The nearest later position that can be read on from, found by doubling and halving; None when there is none."""
-    step = 1
-    while not _reads(database, statement, position + step):
-        step *= 2
-        if position + step > _LAST_POSITION:
-            return None
-    bad, good = position + step // 2, position + step
+def _past_damage(database: Path, statement: str, start: int) -> tuple[Any, ...]:
+    """The row at the nearest position from there on that can be read, found by doubling and halving; empty when there
+    is none."""
+    bad, step = start - 1, 1
+    while (found := _row(database, statement, start)) is None:
+        bad, start, step = start, start + step, step * 2
+        if start > _LAST_POSITION:
+            return ()
+    good = start
     while good - bad > 1:
         middle = (bad + good) // 2
-        if _reads(database, statement, middle):
-            good = middle
-        else:
+        if (nearer := _row(database, statement, middle)) is None:
             bad = middle
-    return good
+        else:
+            good, found = middle, nearer
+    return found
 
 
-def _reads(database: Path, statement: str, position: int) -> bool:
+def _row(database: Path, statement: str, start: int) -> tuple[Any, ...] | None:
+    """The first row from a position on, empty where there is none; None where it cannot be read."""
     try:
         with closing(_connect(database)) as connection:
-            connection.execute(statement, (position, 1)).fetchall()
+            found = connection.execute(statement, (start, 1)).fetchone() or ()
     except sqlite.DatabaseError:
-        return False
-    return True
+        return None
+    return None if found and found[0] < start else found

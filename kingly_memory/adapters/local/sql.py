@@ -157,16 +157,16 @@ SALVAGE_PRAGMAS = (
 )
 SALVAGE = (
     "SELECT rowid, key, value, tag, raw = 1 AND mode = 1 AND filename IS NULL AND typeof(value) = 'text' "
-    "FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+    "FROM Cache NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
 )
-SALVAGE_FACETS = "SELECT rowid, name, owner, value FROM km_facet NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+SALVAGE_FACETS = "SELECT rowid, name, owner, value FROM km_facet NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
 SALVAGE_DELIVERIES = (
-    f"SELECT rowid, remote, item, {DELIVERY} FROM km_delivery NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+    f"SELECT rowid, remote, item, {DELIVERY} FROM km_delivery NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
 )
-SALVAGE_REVISIONS = "SELECT rowid, record FROM km_revision NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+SALVAGE_REVISIONS = "SELECT rowid, record FROM km_revision NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
 SALVAGE_DOCUMENTS = (
     "SELECT rowid, space, namespace, key, value, version, created_s, updated_s, expires_s, ttl_s "
-    "FROM km_documents NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+    "FROM km_documents NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
 )
 
 # --- rows --------------------------------------------------------------------------------------------------------

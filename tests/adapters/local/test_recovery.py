@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -173,6 +174,19 @@ def test_memories_on_sound_pages_are_saved_whole_and_in_order(home: Path, caplog
     assert [row.memory.id for row in after] == sorted((row.memory.id for row in after), reverse=True)
     assert all(store.reader.id_of_key("alpha", row.memory.key) == row.memory.id for row in after if row.memory.key)
     assert f"{len(after)} memories" in loudly(caplog)[0]
+
+
+def test_all_rows_beside_a_broken_page_are_saved_and_one_that_holds_an_earlier_page_is_read_once(home: Path) -> None:
+    file = database(home).read_bytes()
+    notes = {at: re.findall(rb'"content":"(note \d+) ', file[at : at + PAGE]) for at in range(0, len(file), PAGE)}
+    of_memories = [at for at, found in notes.items() if found and file[at] == 0x0D]  # a leaf of a table
+    first, _, torn, broken, *_ = of_memories
+    overwrite(home, torn, file[first : first + PAGE])  # so that what is read there comes before what was read
+    overwrite(home, broken, bytes(PAGE))
+    store = opened(home)
+    every_read(store)
+    saved = [text.rstrip("x ").encode() for text in stored_contents(store)]
+    assert sorted(saved) == sorted(note for at in of_memories if at not in (torn, broken) for note in notes[at])
 
 
 @pytest.mark.parametrize("damage", [header, first_page, index_pages])
