@@ -33,7 +33,7 @@ SLOW = {
     "syncing": {"first sync of 40 memories", "search, 0 s apart, beside a first sync"},
     "hooks": {"prompt hook, recalls", "prompt hook, nothing fits"},
     "mcp": {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"},
-    "postgres": {"hub, PostgreSQL: vectors alone", "hub, PostgreSQL: 64 callers of a project, commits shared"},
+    "postgres": {"hub, PostgreSQL: 64 callers of a project, commits shared"},
     "idle": {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"},
 }
 QUICK = {
