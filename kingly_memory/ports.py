@@ -752,7 +752,7 @@ class LocalStore(Protocol):
         ...
 
     def commit(self, change: Callable[[Transaction], T]) -> Awaitable[T]:
-        """The same for an event loop, whose future this is."""
+        """The same for an event loop, whose future this is. Cancelling it leaves the change to go on."""
         ...
 
     def versions(self) -> Mapping[str, str]:

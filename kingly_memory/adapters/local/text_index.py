@@ -46,7 +46,7 @@ FEW, SMALL_SHARE = 5_000, 0.25
 FREQUENT, MOST_FREQUENT = 500, 4
 """A word in more rows of the store is frequent. When there are more such words than that, to look for what holds two of
 them takes longer than to weigh all."""
-COMMON = 5_000
+VERY_FREQUENT = 5_000
 """A word in more rows than that is looked for only beside rarer ones, and where few words are frequent."""
 LATEST = 100
 """The last rows that hold a frequent word are weighed whatever else they hold, so many of each word or as many as are
@@ -95,7 +95,7 @@ class TextIndex:
             return Matches(())
         only, counted = admitted(query), rows_with or {}
         if only[0]:  # each row that is found is read for its fields, which takes as long as to weigh it three times
-            terms = [term for term in terms if counted.get(term, 0) <= COMMON] or terms
+            terms = [term for term in terms if counted.get(term, 0) <= VERY_FREQUENT] or terms
         page = _Page(self._connections, query, limit, deadline_s)
         weighed: list[str] = []
         with page.in_time():
@@ -164,8 +164,8 @@ class TextIndex:
         counted = sorted((rows_with.get(term, WEIGHED + 1), term) for term in terms)
         rare = [term for count, term in counted if count <= FREQUENT]
         frequent = [term for count, term in counted if count > FREQUENT]
-        if len(frequent) > MOST_FREQUENT and counted[len(rare)][0] <= COMMON:
-            counted = [one for one in counted if one[0] <= COMMON]
+        if len(frequent) > MOST_FREQUENT and counted[len(rare)][0] <= VERY_FREQUENT:
+            counted = [one for one in counted if one[0] <= VERY_FREQUENT]
             frequent = [term for _, term in counted[len(rare) :]]
         if not 0 < len(frequent) <= MOST_FREQUENT:
             return self._scored(any_term([term for _, term in counted]), limit), False
@@ -178,7 +178,7 @@ class TextIndex:
         for expression in expressions:
             for position, score in self._scored(expression, limit).items():
                 found[position] = max(score, found.get(position, 0.0))
-        alone = [term for count, term in counted[len(rare) :] if count <= COMMON]
+        alone = [term for count, term in counted[len(rare) :] if count <= VERY_FREQUENT]
         for term in alone or ([] if rare else frequent):
             latest = self._all(sql.LATEST_MATCHES, (any_term([term]), max(LATEST, limit), limit))
             for position, score in latest:

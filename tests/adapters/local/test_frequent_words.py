@@ -113,7 +113,7 @@ def test_where_nothing_was_counted_and_where_there_are_many_frequent_words_all_a
 def test_of_many_frequent_words_the_most_frequent_are_left_out_before_all_are_weighed(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("FREQUENT", 10), ("COMMON", 130), ("FEW", -1)):
+    for name, value in (("FREQUENT", 10), ("VERY_FREQUENT", 130), ("FEW", -1)):
         monkeypatch.setattr(text_index, name, value)
     said = ["amber", "beryl", "coral", "diamond", "emerald"]
     put(store, *(memory(f"{word} and much that is said besides") for word in said for _ in range(120)))
@@ -128,7 +128,7 @@ def test_of_many_frequent_words_the_most_frequent_are_left_out_before_all_are_we
 def test_very_frequent_word_is_looked_for_by_itself_only_where_no_rarer_one_is_asked_for(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("FREQUENT", 10), ("COMMON", 20), ("FEW", -1)):
+    for name, value in (("FREQUENT", 10), ("VERY_FREQUENT", 20), ("FEW", -1)):
         monkeypatch.setattr(text_index, name, value)
     put(store, memory("beryl"), *(memory(f"amber {number}") for number in range(30)))
     for terms, found in ((["amber"], 4), (["amber", "beryl"], 1)):
@@ -177,7 +177,7 @@ def test_rows_whose_fields_are_asked_for_are_those_of_rarer_words_where_there_ar
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is read for its fields."""
-    monkeypatch.setattr(text_index, "COMMON", 5)
+    monkeypatch.setattr(text_index, "VERY_FREQUENT", 5)
     put(store, memory("coral"), memory("amber coral"), *(memory(f"amber {number}") for number in range(30)))
 
     def found(*terms: str, **fields: Any) -> list[str]:
