@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from typing import cast
 from unittest.mock import patch
 
 from benchmarks.measure import Figure, Goal, Plan, alternate, figure
@@ -16,8 +17,8 @@ from benchmarks.texts import Note
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
-from kingly_memory.hub.storing import HubStore
 from kingly_memory.models import JsonObject
+from kingly_memory.ports import LocalStore
 from tests.hub.stores import postgres_server
 
 PROJECTS, AT_ONCE = 50, 500
@@ -30,7 +31,7 @@ Parts = Mapping[str, Sequence[Note]]
 class Hub:
     """One hub's engine, in this process."""
 
-    def __init__(self, store: HubStore) -> None:
+    def __init__(self, store: LocalStore) -> None:
         self.store = store
         self._engine = Engine(store, SystemClock(), "bench")
 
@@ -55,7 +56,7 @@ def _on_postgres(*, fsync: bool) -> Iterator[Hub]:
     from kingly_memory.hub.postgres.store import PostgresStore
 
     with postgres_server(fsync=fsync) as server, closing(PostgresStore(server.address)) as store:
-        yield Hub(store)
+        yield Hub(cast("LocalStore", store))
 
 
 def _fill(hub: Hub, parts: Parts) -> None:

@@ -482,8 +482,9 @@ class MemoryReader(Protocol):
         """Of the file, or as much of it as was written back from the log beside it."""
         ...
 
-    def last_change(self) -> int:
-        """The sequence of the feed's last line; 0 where there is none."""
+    def last_change(self, space: str = "") -> int:
+        """The sequence of the feed's last line, or of the last one about that space, or one behind it; 0 where there is
+        none."""
         ...
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
@@ -742,12 +743,13 @@ class LocalStore(Protocol):
     @property
     def reader(self) -> StoreReader: ...
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         """Run the change on the writer thread, in a transaction shared with whatever else is waiting.
 
         The future resolves after the commit. A change that raises is undone alone and the others go on. Fails with
         StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored. Cancelling the future leaves
-        the change to go on.
+        the change to go on. `space`: which one it is about, for a store to which several hubs write. Changes of one
+        space follow each other there, whoever makes them.
         """
         ...
 

@@ -9,23 +9,22 @@ says whose they are, so that what never came whole goes when another text comes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
 from kingly_memory.documents import APART_FOR, LOG, apart, name_of
 from kingly_memory.errors import InvalidInput
+from kingly_memory.hub.envelopes import CLOCKS_APART
 from kingly_memory.hub.methods import GetDocument, PutDocument, PutDocuments
-from kingly_memory.hub.storing import HubStore
 from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.models import JsonObject, MemoryStatus, project_and_user, space_of
-from kingly_memory.ports import Clock, StoreReader, Transaction
+from kingly_memory.ports import Clock, LocalStore, StoreReader, Transaction
 
 _PART, _ARRIVING = "part", "arriving"
 _EARLIER_KEPT = 16
 """A sender repeats its last text, not its seventeenth."""
-_CLOCKS_APART = timedelta(days=1)
 _CONTENT = "document"
 """What stands in the place of a memory's text."""
 
@@ -45,7 +44,7 @@ def part(reader: StoreReader, memory_id: str, digest: str, number: int) -> str |
 class Documents:
     """Safe from any thread."""
 
-    def __init__(self, store: HubStore, clock: Clock) -> None:
+    def __init__(self, store: LocalStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     def part(self, scope: str, request: GetDocument) -> JsonObject:
@@ -110,7 +109,7 @@ def _text(request: PutDocument, now: datetime) -> _Text:
     if said_at is None:
         raise InvalidInput("at", "is missing")
     # A wrong clock must not make a text the last one for ever.
-    return _Text(_fields(request, said_at), said_at if said_at <= now + _CLOCKS_APART else now)
+    return _Text(_fields(request, said_at), said_at if said_at <= now + CLOCKS_APART else now)
 
 
 def _fields(request: PutDocument, at: datetime) -> JsonObject:

@@ -49,11 +49,10 @@ from kingly_memory.hub.methods import (
     parsed,
 )
 from kingly_memory.hub.recall import Recall, worded
-from kingly_memory.hub.storing import HubStore
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, project_and_user, space_of
 from kingly_memory.observe import log
-from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, MET, Clock, LocalStore, Row, Transaction
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 _NAMED = "named"
@@ -92,7 +91,7 @@ class Engine:
     concurrent calls with one key exactly one has an effect and the others are told of it.
     """
 
-    def __init__(self, store: HubStore, clock: Clock, version: str, audit: AuditFiles | None = None) -> None:
+    def __init__(self, store: LocalStore, clock: Clock, version: str, audit: AuditFiles | None = None) -> None:
         """`audit` has a line for each change: when, whose token, what, and of which memories."""
         self._store = store
         self._clock = clock
@@ -107,7 +106,7 @@ class Engine:
             StoreMany: self._store_many,
             UpdateMemory: self._update_memory,
             ForgetMemory: self._forget_memory,
-            ListChanges: Feed(store).changes,
+            ListChanges: Feed(store.reader).changes,
             SearchSemanticMemories: recall.search,
             GetWorkingMemory: recall.working,
             GetLinkedMemories: recall.linked,
@@ -415,7 +414,7 @@ def refusal(error: Exception) -> Refusal:
         case InvalidInput():
             return Refusal(422, str(error), error.field)
         case StoreError():
-            log.error("HubStoreFailed %s", type(error).__name__)
+            log.error("LocalStoreFailed %s", type(error).__name__)
             return Refusal(503, "the hub's store cannot be used at the moment; nothing was changed")
     log.error("HubCallFailed %s", type(error).__name__)
     return Refusal(500, "internal error")

@@ -12,9 +12,8 @@ from kingly_memory.hub.documents import documents_of, part
 from kingly_memory.hub.envelopes import sent
 from kingly_memory.hub.methods import ListChanges
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
-from kingly_memory.hub.storing import HubStore
 from kingly_memory.models import JsonObject, MemoryStatus
-from kingly_memory.ports import HOME, INCARNATION, MET, Row
+from kingly_memory.ports import HOME, INCARNATION, MET, Row, StoreReader
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 _EARLIER = 20
@@ -24,14 +23,14 @@ _EARLIER = 20
 class Feed:
     """Reads only. Safe from any thread."""
 
-    def __init__(self, store: HubStore) -> None:
-        self._store, self._reader = store, store.reader
+    def __init__(self, reader: StoreReader) -> None:
+        self._reader = reader
 
     def changes(self, scope: str, request: ListChanges) -> JsonObject:
         """A page of the feed. A cursor that this hub never gave out, as after a restored backup, begins anew."""
         scope = documents_of(scope) if request.documents else scope
         home = str(self._reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", ""))
-        last = self._store.last_change(scope)
+        last = self._reader.last_change(scope)
         mark, _, number = (request.since or "").rpartition(".")
         is_cursor = mark == home and re.fullmatch("[0-9]{1,15}", number) is not None and int(number) <= last
         until = int(number) if is_cursor else 0

@@ -19,9 +19,8 @@ from kingly_memory.errors import StoreError
 from kingly_memory.hub.access import Caller
 from kingly_memory.hub.envelopes import label
 from kingly_memory.hub.methods import InitializeMemorySystem, ListChanges, Request
-from kingly_memory.hub.storing import HubStore
 from kingly_memory.models import JsonObject
-from kingly_memory.ports import Clock, Transaction
+from kingly_memory.ports import Clock, LocalStore, Transaction
 
 MOST = 500
 """Homes with their projects that are known, those that called last."""
@@ -33,7 +32,7 @@ _NAME_CHARACTERS = 100
 class Homes:
     """Safe from any thread."""
 
-    def __init__(self, store: HubStore, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: LocalStore, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store, self._clock, self._monotonic = store, clock, monotonic
         self._lock = threading.Lock()
         self._news: dict[str, JsonObject] = {}

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import cast
 
 from starlette.routing import Route
 
@@ -27,8 +28,8 @@ from kingly_memory.hub.grants import FILE
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import lines_to, warnings_to_stderr
 from kingly_memory.hub.server import Draining, Overseen, application
-from kingly_memory.hub.storing import Embedded, HubStore
 from kingly_memory.hub.traffic import Traffic
+from kingly_memory.ports import LocalStore
 from kingly_memory.version import __version__
 
 DEFAULT_HOST = "127.0.0.1"
@@ -112,17 +113,17 @@ def certified(certificate: Path | None, key: Path | None) -> tuple[Path, Path] |
     return certificate, key
 
 
-def opened(home: Path, address: str | None) -> HubStore:
+def opened(home: Path, address: str | None) -> LocalStore:
     """The store of a hub: that of its home, or the PostgreSQL at an address. Raises InvalidSetting, StoreError,
     ExtraMissing."""
     if address is None:
-        return Embedded(DiskStore(home))
+        return DiskStore(home)
     if not address.startswith(("postgresql://", "postgres://")):
         raise InvalidSetting("store", "is no address of PostgreSQL; write postgresql://user@host:5432/database")
     require("postgres", "`kingly-memory hub --store`")
     from kingly_memory.hub.postgres.store import PostgresStore
 
-    return PostgresStore(address)
+    return cast("LocalStore", PostgresStore(address))
 
 
 def _where(home: Path, address: str | None) -> str:

@@ -30,10 +30,10 @@ from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.hub.homes import Homes
 from kingly_memory.hub.methods import METHODS
-from kingly_memory.hub.storing import HubStore
 from kingly_memory.hub.traffic import METHOD, PAGE, Traffic
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
+from kingly_memory.ports import LocalStore
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -52,7 +52,7 @@ class Overseen(NamedTuple):
     """A running hub, as the page for its operator is given it. `home` is its folder, and `where` says where its
     memories lie, without a password."""
 
-    store: HubStore
+    store: LocalStore
     where: str
     homes: Homes
     gate: Gate

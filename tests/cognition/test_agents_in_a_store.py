@@ -51,7 +51,7 @@ class MoodyStore(PromptStore):
         self.failures = 0
         self.error: Exception = StoreUnwritable("here", "disk full")
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         if not self.failures:
             return super().write(change)
         self.failures -= 1

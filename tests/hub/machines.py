@@ -21,7 +21,6 @@ from kingly_memory.hub.methods import parsed
 from kingly_memory.models import JsonObject, Memory, project_and_user
 from kingly_memory.ports import LocalStore
 from kingly_memory.testing import ManualClock
-from tests.hub.stores import served
 from tests.router_bench import PromptStore, router_over
 
 
@@ -94,7 +93,7 @@ class Team:
     def start(self) -> None:
         """The hub's process, also when it starts again."""
         self.store = self._opened()
-        self.engine = Engine(served(self.store), self.clock, "1.2.3")
+        self.engine = Engine(self.store, self.clock, "1.2.3")
 
     def back_up(self) -> None:
         backup.create(self.folder / "hub", self.folder / "hub.backup")

@@ -19,7 +19,7 @@ from kingly_memory.adapters.local import backup
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
-from kingly_memory.hub.storing import Embedded, HubStore
+from kingly_memory.hub.serve import opened
 from kingly_memory.models import JsonObject, MemoryStatus, Query
 from kingly_memory.ports import LocalStore
 from kingly_memory.testing import ManualClock
@@ -35,7 +35,7 @@ class Hub:
 
     def __init__(self, store: LocalStore) -> None:
         self.store = store
-        self.engine = Engine(served(store), ManualClock(), "1.2.3")
+        self.engine = Engine(store, ManualClock(), "1.2.3")
 
     def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:
         return self.engine.answer(scope, parsed(method, params))
@@ -46,11 +46,6 @@ class Hub:
 
     def rows(self, status: MemoryStatus, scope: str = APP) -> int:
         return len(self.store.reader.page(Query("", scope), (status,), 100, None))
-
-
-def served(store: LocalStore) -> HubStore:
-    """The store as an engine has it."""
-    return Embedded(store) if isinstance(store, DiskStore) else store  # type: ignore[return-value]  # there are two
 
 
 class Server:
@@ -153,9 +148,7 @@ class Database:
             self._run("DROP DATABASE live WITH (FORCE)", "CREATE DATABASE live TEMPLATE kept")
 
     def opened(self) -> LocalStore:
-        from kingly_memory.hub.postgres.store import PostgresStore
-
-        return PostgresStore(self._address)  # type: ignore[return-value]  # as much of one as a hub needs
+        return opened(self.home, self._address)
 
     def _run(self, *statements: str) -> None:
         import psycopg
@@ -169,8 +162,6 @@ def opener(kind: str, folder: Path, request: pytest.FixtureRequest) -> Callable[
     """What opens the same store each time it is called."""
     if kind == "embedded":
         return lambda: DiskStore(folder, durability="process")
-    from kingly_memory.hub.postgres.store import PostgresStore
-
     server: Server = request.getfixturevalue("postgres")
     server.empty()
-    return lambda: PostgresStore(server.address)  # type: ignore[return-value]  # as much of one as a hub needs
+    return lambda: opened(folder, server.address)

@@ -18,7 +18,7 @@ from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
 from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.testing import ManualClock
-from tests.hub.stores import Hub, served
+from tests.hub.stores import Hub
 
 OTHER = scope_name("default", "other")
 
@@ -62,7 +62,7 @@ def test_a_repeat_by_a_sender_whose_clock_is_far_ahead_is_no_second_revision(hub
     sent = {"content": record("tea", updated_at="2999-01-01T00:00:00+00:00"), "idempotency_key": "k1"}
     first = hub("store_memory", **sent)
     later = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
-    hub.engine = Engine(served(hub.store), later, "1.2.3")
+    hub.engine = Engine(hub.store, later, "1.2.3")
     assert hub("store_memory", **sent) == {**first, "idempotency_hit": True, "revision": 1}
 
 
@@ -167,7 +167,7 @@ def test_a_wrong_clock_forgets_what_is_still_on_its_way_for_no_longer_than_a_day
     hub("forget_memory", store_key="m1", forgotten_at="9999-01-01T00:00:00+00:00")
     later = ManualClock()
     later.tick(2 * 86_400)
-    hub.engine = Engine(served(hub.store), later, "1.2.3")
+    hub.engine = Engine(hub.store, later, "1.2.3")
     said = record("said again", updated_at=later.now().isoformat())
     assert "forgotten" not in hub("store_memory", content=said, idempotency_key="m1")
     assert hub.rows(MemoryStatus.LIVE) == 1

@@ -15,7 +15,7 @@ from kingly_memory.hub.grants import Grant
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import LocalStore
 from kingly_memory.testing import ManualClock
-from tests.hub.stores import STORES, opener, served
+from tests.hub.stores import STORES, opener
 
 pytestmark = pytest.mark.requirement("N24")
 
@@ -24,7 +24,7 @@ class Served:
     """A hub over a store, called by a home."""
 
     def __init__(self, opened: Callable[[], LocalStore]) -> None:
-        self.store, self.clock = served(opened()), ManualClock()
+        self.store, self.clock = opened(), ManualClock()
         self.engine = Engine(self.store, self.clock, "1")
 
     def __call__(self, home: str, method: str, project: str = "app", **params: Any) -> JsonObject:
@@ -58,8 +58,8 @@ def test_a_hub_knows_who_called_when_how_far_each_has_read_and_what_it_delivered
     assert [seen["laptop"][name] for name in ("token", "namespace", "scope")] == ["ada", "default", scope]
     assert (seen["laptop"]["delivered"], seen["desktop"]["delivered"]) == (2, 0)
     assert seen["desktop"]["until"] == until
-    assert hub.store.changed_since(scope, int(until.rpartition(".")[2])) == 1
-    assert hub.store.size_bytes() > 0
+    assert hub.store.reader.changed_since(scope, int(until.rpartition(".")[2])) == 1
+    assert hub.store.reader.size_bytes() > 0
     hub.close()
 
 

@@ -16,7 +16,6 @@ from kingly_memory.hub.engine import scope_name
 from kingly_memory.models import WEIGHT_LIMIT
 from kingly_memory.testing import ManualClock
 from tests.hub.machines import Team, synced
-from tests.hub.stores import served
 
 pytestmark = pytest.mark.requirement("N7")
 
@@ -34,7 +33,7 @@ async def reasons(memory: MemoryRouter, thread_id: str) -> list[str | None]:
 
 def known_as(team: Team, memory_id: str) -> str:
     """What the hub calls it."""
-    return str(served(team.store).write(lambda tx: tx.id_of_key(APP, memory_id), APP).result())
+    return str(team.store.write(lambda tx: tx.id_of_key(APP, memory_id), APP).result())
 
 
 async def test_what_one_machine_pins_is_pinned_on_all_until_one_takes_the_pin_off(team: Team) -> None:
@@ -137,7 +136,7 @@ async def test_a_pin_that_makes_no_sense_is_refused_by_the_hub_and_passed_over_b
             transaction.set_facet("ratings", remote_id, {"ratings": [7, {"useful": "no"}]})
             transaction.note_seen(row.memory)
 
-        served(team.store).write(tell, APP).result()
+        team.store.write(tell, APP).result()
         async with team.machine("desktop") as desktop:
             assert [one.content for one in await desktop.list()] == ["The staging host is s1"]
             thread = await desktop.threads.get(stored.id)

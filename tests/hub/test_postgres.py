@@ -32,34 +32,27 @@ import httpx
 import pytest
 
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreTooNew, StoreUnreadable
-from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.envelopes import sent
-from kingly_memory.hub.methods import parsed
-from kingly_memory.hub.serve import run_hub
+from kingly_memory.hub.serve import opened, run_hub
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, MemoryStatus, Query
-from kingly_memory.testing import ManualClock
+from kingly_memory.models import MemoryStatus, Query
 from kingly_memory.validation import KEY_LIMIT
+from tests.hub import stores
 from tests.hub.machines import text_at_hub
-from tests.hub.stores import Server, postgres_server
+from tests.hub.stores import APP, Server, postgres_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: the hub is not tested on PostgreSQL")
 from kingly_memory.hub.postgres.store import PostgresStore, PostgresTransaction, shown  # noqa: E402  # it needs psycopg
 
-APP = scope_name("default", "app")
 KEYS, CALLERS, HUBS = 300, 12, 2
 WRITERS, WRITES, READERS = 24, 20, 3
 
 
-class Hub:
+class Hub(stores.Hub):
     """One of several hubs of a database."""
 
     def __init__(self, address: str) -> None:
-        self.store = PostgresStore(address)
-        self._engine = Engine(self.store, ManualClock(), "1")
-
-    def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:
-        return self._engine.answer(scope, parsed(method, params))
+        super().__init__(opened(Path(), address))
 
     def found(self, query: str, scope: str = APP) -> list[str]:
         return [one["content"] for one in self("search_semantic_memories", scope, query=query)["memories"]]

@@ -20,15 +20,16 @@ from kingly_memory.errors import StoreUnreadable
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE, changing, granted
+from kingly_memory.hub.serve import opened
 from kingly_memory.hub.server import Overseen, application
-from kingly_memory.hub.storing import HubStore
 from kingly_memory.hub.traffic import Traffic
 from kingly_memory.page.hub import views
 from kingly_memory.page.hub.serve import VIEWS, places
 from kingly_memory.page.hub.sessions import LINK_HOLDS, SESSION, Sessions, Viewer, offered, taken
+from kingly_memory.ports import LocalStore
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run
-from tests.hub.stores import STORES, postgres_server, served
+from tests.hub.stores import STORES, postgres_server
 from tests.page.conftest import HOSTILE
 from tests.page.test_views import Elements
 
@@ -50,7 +51,7 @@ class Hub:
     """A hub in this process, and the tokens of those who may call it."""
 
     home: Path
-    store: HubStore
+    store: LocalStore
     tokens: dict[str, str]
     slept_s: list[float]
 
@@ -97,7 +98,7 @@ def made(home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
-    store = served(DiskStore(tmp_path, durability="process"))
+    store = DiskStore(tmp_path, durability="process")
     yield Hub(tmp_path, store, made(tmp_path), [])
     store.close()
 
@@ -110,9 +111,7 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
         return
     with ExitStack() as stack:
         server = stack.enter_context(postgres_server())
-        from kingly_memory.hub.postgres.store import PostgresStore
-
-        store = PostgresStore(server.address)
+        store = opened(tmp_path, server.address)
         stack.callback(store.close)
         yield Hub(tmp_path, store, made(tmp_path), [])
 
@@ -237,7 +236,7 @@ async def test_a_form_of_another_server_logs_nobody_in_or_out(hub: Hub, origin: 
 
 
 async def test_a_hub_without_tokens_shows_itself_to_this_machine_alone(tmp_path: Path) -> None:
-    store = served(DiskStore(tmp_path, durability="process"))
+    store = DiskStore(tmp_path, durability="process")
     async with Hub(tmp_path, store, {}, []).open() as web:
         assert (await web.get("/page", headers={"Host": "rebound.example"})).status_code == 421
         assert (await web.get("/page", headers={"Origin": "https://evil.example"})).status_code == 403
@@ -290,7 +289,7 @@ async def test_a_store_that_does_not_answer_is_said_and_the_rest_is_shown(hub: H
         await busy(hub, web)
     gate, traffic = Gate(lambda: Access.of(None, None, hub.home)), Traffic("hub", ())
     engine = Engine(hub.store, ManualClock(), "1")
-    broken = Overseen(cast("HubStore", Gone()), "", engine.homes, gate, traffic, hub.home, "1")
+    broken = Overseen(cast("LocalStore", Gone()), "", engine.homes, gate, traffic, hub.home, "1")
     told = str(views.overview(views.Looked(broken, Viewer(None), NOW)).main)
     assert "The hub&#x27;s store does not answer" in told or "The hub's store does not answer" in told
     assert "nobody listens there" in told

@@ -69,7 +69,7 @@ class Interrupted(PromptStore):
     before: Callable[[], object] | None = None
     left = 0
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         if self.before is not None:
             self.left -= 1
             if self.left <= 0:

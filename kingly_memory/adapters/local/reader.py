@@ -95,7 +95,7 @@ class Reader(TextIndex):
     def size_bytes(self) -> int:
         return sum(size for (size,) in self._all(sql.SIZE, ()))  # nothing where there is no file yet
 
-    def last_change(self) -> int:
+    def last_change(self, space: str = "") -> int:  # a home has one feed for all spaces
         found = self._all(sql.LAST_CHANGE, ())
         return found[0][0] if found else 0
 

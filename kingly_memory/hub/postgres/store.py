@@ -46,9 +46,8 @@ class _Job(NamedTuple):
 
 
 class PostgresStore:
-    """Implements `hub.storing.HubStore`."""
-
-    is_shared = True
+    """Implements what a hub uses of `ports.LocalStore`: each method that stands here, and those of its reader and its
+    transaction."""
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://…`, as libpq takes it; it may hold a password, which is never shown. Raises
@@ -79,23 +78,12 @@ class PostgresStore:
     def reader(self) -> StoreReader:
         return cast("StoreReader", self._reader)
 
-    def write(self, change: Callable[[Transaction], T], space: str) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         if self._is_closed:
             raise RouterClosed
         future: Future[T] = Future()
         self._jobs.put(_Job(change, space, future))
         return future
-
-    def last_change(self, space: str) -> int:
-        found = self.fetch_all("SELECT sequence FROM km_scope WHERE space = %s", (space,))
-        return int(found[0][0]) if found else 0
-
-    def changed_since(self, space: str, sequence: int) -> int:
-        counted = "SELECT count(*) FROM km_memory WHERE space = %s AND sequence > %s"
-        return int(self.fetch_all(counted, (space, sequence))[0][0])
-
-    def size_bytes(self) -> int:
-        return int(self.fetch_all("SELECT pg_database_size(current_database())", ())[0][0])
 
     def scrub(self, memory_ids: Collection[str]) -> None:
         """What was erased is gone from every table; PostgreSQL uses its place again after the next vacuum, and its log
@@ -351,12 +339,6 @@ class Reader(TextIndex):
     def row(self, memory_id: str) -> Row | None:
         return self.rows([memory_id], 0.0)[memory_id]
 
-    def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        if "\0" in key:  # no text of PostgreSQL has one
-            return None
-        statement = "SELECT id FROM km_memory WHERE space = %s AND key = %s"
-        return next((MemoryId(memory_id) for (memory_id,) in self._fetch_all(statement, (space, key))), None)
-
     def revisions(self, memory_id: str) -> list[Memory]:
         found = self._fetch_all("SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC", (memory_id,))
         return [memory for (record,) in found if (memory := rows.read_record(record)) is not None]
@@ -397,6 +379,17 @@ class Reader(TextIndex):
             (space, after, limit),
         )
         return [(sequence, rows.read_row(*columns)) for sequence, *columns in found]
+
+    def changed_since(self, space: str, after: int) -> int:
+        counted = "SELECT count(*) FROM km_memory WHERE space = %s AND sequence > %s"
+        return int(self._fetch_all(counted, (space, after))[0][0])
+
+    def last_change(self, space: str) -> int:
+        found = self._fetch_all("SELECT sequence FROM km_scope WHERE space = %s", (space,))
+        return int(found[0][0]) if found else 0
+
+    def size_bytes(self) -> int:
+        return int(self._fetch_all("SELECT pg_database_size(current_database())", ())[0][0])
 
     def counted_spaces(self) -> Mapping[str, int]:
         return dict(self._fetch_all("SELECT space, live FROM km_scope WHERE live > 0", ()))

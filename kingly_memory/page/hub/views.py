@@ -87,7 +87,7 @@ def overview(looked: Looked) -> View:
     """How the hub is, what needs somebody, what it answered and what failed."""
     hub, viewer = looked.hub, looked.viewer
     try:
-        kept, size = _kept(looked), hub.store.size_bytes()
+        kept, size = _kept(looked), hub.store.reader.size_bytes()
         seen = _homes(looked)
         title, trouble = "The hub is ready", None
     except StoreError as error:
@@ -282,14 +282,14 @@ def homes(looked: Looked) -> View:
 
 def _homes(looked: Looked, *, is_counted: bool = True) -> list[_Seen]:
     """What is known of homes in places that the viewer sees, the one that called last first."""
-    store = looked.hub.store
-    incarnation = store.reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", "")
+    reader = looked.hub.store.reader
+    incarnation = reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", "")
 
     def behind(scope: str, until: str | None) -> int | None:
         if until is None or not is_counted:
             return None
         mark, _, number = until.rpartition(".")
-        return store.changed_since(scope, int(number)) if mark == incarnation else -1
+        return reader.changed_since(scope, int(number)) if mark == incarnation else -1
 
     found = []
     for entry in looked.hub.homes.seen():

@@ -70,7 +70,7 @@ class LateStore(PromptStore):
         self.late = self.busy = False
         self._in_line: list[tuple[Callable[[], Future[Any]], Future[Any]]] = []
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         if not self.late and not self.busy:
             return super().write(change)
         awaited: Future[T] = Future()

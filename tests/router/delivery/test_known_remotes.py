@@ -32,7 +32,7 @@ class MortalStore(PromptStore):
 
     left: int | None = None
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         if self.left is not None:
             self.left -= 1
             if self.left < 0:

@@ -31,7 +31,7 @@ class SlowToTell(PromptStore):
 
     told = False
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         done = super().write(change)
         if self.told:
             return done
@@ -49,7 +49,7 @@ class SlowToBegin(PromptStore):
         self._waiting: list[Callable[[], None]] = []
         self._is_first = True
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
         if not self._is_first:
             return super().write(change)
         self._is_first = False
