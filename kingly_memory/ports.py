@@ -443,6 +443,10 @@ class MemoryReader(Protocol):
         """None for one that is not there, or that is damaged: see `is_there`."""
         ...
 
+    def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
+        """The rows of those memories, None for one that is not there, as far as there was time to look (monotonic)."""
+        ...
+
     def is_there(self, memory_id: str) -> bool:
         """Whether the store has a row for that id, readable or not."""
         ...
@@ -496,6 +500,11 @@ class MemoryReader(Protocol):
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         """Facets of several names, each with its owners, as `facets` finds them, in one statement. Every name is in the
         answer."""
+        ...
+
+    def facets_named(self, name: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
+        """The facets of that name with their owners, whichever project they belong to, from the first owner beyond
+        `after`. Those that cannot be read are left out; none at all says that there are no more."""
         ...
 
     def deliveries(self, remotes: Sequence[str], items: Sequence[str]) -> dict[str, dict[str, Delivery]]:
@@ -584,10 +593,6 @@ class VectorRows(Protocol):
         """How many vectors of the project's memories there are, by embedder."""
         ...
 
-    def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
-        """The rows of those memories, None for one that is not there, as far as there was time to look."""
-        ...
-
 
 class Talk(NamedTuple):
     """A context of a project, as far as its live memories have not ended. `memories` (how many there are) and their
@@ -610,24 +615,6 @@ class Line(NamedTuple):
     tags: tuple[str, ...]
 
 
-class ThreadRows(Protocol):
-    """Reading what was said by contexts, and facets by their name."""
-
-    def talks(self, space: str, now_s: float) -> list[Talk]:
-        """Every context with live memories that have not ended by `now_s`. About 7 ms for 1,000 memories."""
-        ...
-
-    def lines(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
-        """What was said in each of the contexts first, and the last `most` times, in the order in which it was stored;
-        of what is live and has not ended by `now_s`. About 0.1 ms for ten memories."""
-        ...
-
-    def named(self, facet: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
-        """The facets of that name with their owners, whichever project they belong to, from the first owner beyond
-        `after`. Those that cannot be read are left out; none at all says that there are no more."""
-        ...
-
-
 class StoreReader(MemoryReader, Protocol):
     """Everything that can be read, from any thread."""
 
@@ -639,10 +626,18 @@ class StoreReader(MemoryReader, Protocol):
     def vectors(self) -> VectorRows: ...
 
     @property
-    def threads(self) -> ThreadRows: ...
-
-    @property
     def documents(self) -> DocumentReader: ...
+
+    # By contexts.
+
+    def talks(self, space: str, now_s: float) -> list[Talk]:
+        """Every context with live memories that have not ended by `now_s`. About 7 ms for 1,000 memories."""
+        ...
+
+    def lines(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
+        """What was said in each of the contexts first, and the last `most` times, in the order in which it was stored;
+        of what is live and has not ended by `now_s`. About 0.1 ms for ten memories."""
+        ...
 
     # By words. Everything is limited to the query's own project, the vocabulary included.
 

@@ -67,7 +67,7 @@ class Recall:
 
     def _live(self, scope: str, memory_ids: Sequence[str]) -> list[Memory]:
         """The memories that are alive and in the scope, in the order of their ids."""
-        rows = self._reader.vectors.rows(memory_ids, math.inf).values()
+        rows = self._reader.rows(memory_ids, math.inf).values()
         own = [row for row in rows if row is not None and row.memory.scope.space == scope]
         return [row.memory for row in own if row.status is MemoryStatus.LIVE]
 

@@ -91,7 +91,7 @@ def facets(reader: StoreReader, name: str, space: str, context_ids: Iterable[str
 def all_facets(reader: StoreReader, name: str) -> Iterator[tuple[str, JsonObject]]:
     """Every facet of that name in the store, whichever project it belongs to, with its owner."""
     after = ""
-    while page := reader.threads.named(name, _FACET_PAGE, after):
+    while page := reader.facets_named(name, _FACET_PAGE, after):
         yield from page
         after = page[-1][0]
 

@@ -411,7 +411,7 @@ class View:
 
         if elsewhere := known_remotes.elsewhere(reader, station.remotes):
             status["elsewhere"] = elsewhere
-        if met := len(reader.threads.named(MET, 1_000)):
+        if met := len(reader.facets_named(MET, 1_000)):
             status["met"] = met
         facets = reader.facets("remote", [route.name for route in station.remotes])
         if unread := sum(one.get("unread", 0) for one in facets.values()):

@@ -62,10 +62,10 @@ async def test_a_split_of_what_has_gone_elsewhere_is_refused_and_leaves_nothing(
 ) -> None:
     first, second, *_ = await said(memory, "t", 4)
     split(store, clock, "t", [first, second])
-    before = [row for name in OURS for row in store.reader.threads.named(name, 100)]
+    before = [row for name in OURS for row in store.reader.facets_named(name, 100)]
     with pytest.raises(InvalidInput, match="meanwhile"):
         split(store, clock, "t", [first], [second])
-    assert [row for name in OURS for row in store.reader.threads.named(name, 100)] == before
+    assert [row for name in OURS for row in store.reader.facets_named(name, 100)] == before
 
 
 async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thread_that_is_gone(
@@ -107,7 +107,7 @@ async def test_what_was_merged_elsewhere_meanwhile_is_not_merged(
 def everything(store: PromptStore) -> list[object]:
     """All memories, and all that is said of threads."""
     rows = store.reader.page(Query("", "app"), tuple(MemoryStatus), 1_000, None)
-    return [*rows, *(facet for name in OURS for facet in store.reader.threads.named(name, 1_000))]
+    return [*rows, *(facet for name in OURS for facet in store.reader.facets_named(name, 1_000))]
 
 
 async def test_ended_working_memories_are_no_part_of_what_is_divided(

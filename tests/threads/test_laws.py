@@ -29,7 +29,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(VERBS), st.integers(0, 9), st.integer
 def everything(store: PromptStore) -> list[object]:
     """All memories, and all that is said of threads."""
     rows = store.reader.page(Query("", "app"), tuple(MemoryStatus), 1_000, None)
-    return [*rows, *(facet for name in BESIDE for facet in store.reader.threads.named(name, 1_000))]
+    return [*rows, *(facet for name in BESIDE for facet in store.reader.facets_named(name, 1_000))]
 
 
 async def split(memory: MemoryRouter, name: str, known: list[str]) -> None:

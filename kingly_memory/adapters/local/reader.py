@@ -42,7 +42,6 @@ class Reader(TextIndex):
         super().__init__(connections)
         self.in_one_go = connections.in_one_go
         self.vectors = VectorRows(connections)
-        self.threads = ThreadRows(connections)
 
     @cached_property
     def documents(self) -> DocumentReader:
@@ -54,6 +53,9 @@ class Reader(TextIndex):
         for position, record, status in self._all(sql.GET_MEMORY, (memory_id,)):
             return rows.read_row(position, record, status, memory_id)
         return None
+
+    def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
+        return dict(read(self._connections, _MEMORIES, memory_ids, deadline_s, []))
 
     def ids_beginning(self, beginning: str, limit: int) -> list[MemoryId]:
         """Ids of memories of every project, whatever their status, that begin so."""
@@ -109,6 +111,17 @@ class Reader(TextIndex):
             facet = rows.read_facet(name, value)
             if facet is not None:
                 found[name][owner] = facet
+        return found
+
+    def facets_named(self, name: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
+        found: list[tuple[str, JsonObject]] = []
+        while not found:
+            raw = self._all(sql.NAMED, (name, after, limit))
+            parsed = ((owner, rows.read_facet(name, value)) for owner, value in raw)
+            found += [(owner, value) for owner, value in parsed if value is not None]
+            if len(raw) < limit:
+                break
+            after = raw[-1][0]
         return found
 
     def deliveries(self, remotes: Sequence[str], items: Sequence[str]) -> dict[str, dict[str, Delivery]]:
@@ -185,15 +198,8 @@ class Reader(TextIndex):
         found = self._all(sql.BY_REMOTE_ID, (remote, json.dumps(list(remote_ids)))) if remote_ids else ()
         return {remote_id: MemoryId(memory_id) for remote_id, memory_id in found}
 
-
-class ThreadRows:
-    """Implements ports.ThreadRows."""
-
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
-
     def talks(self, space: str, now_s: float) -> list[Talk]:
-        return [Talk(*columns) for columns in self._connections.rows(sql.TALKS, (space, now_s))]
+        return [Talk(*columns) for columns in self._all(sql.TALKS, (space, now_s))]
 
     def lines(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
         from kingly_memory.text.topics import READ
@@ -203,20 +209,9 @@ class ThreadRows:
         values = (space, now_s, json.dumps(list(context_ids)), READ, most)
         return [
             Line(context_id, title if isinstance(title, str) else "", text, _texts(tags))
-            for context_id, title, text, tags in self._connections.rows(sql.LINES, values)
+            for context_id, title, text, tags in self._all(sql.LINES, values)
             if isinstance(text, str)
         ]
-
-    def named(self, facet: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
-        found: list[tuple[str, JsonObject]] = []
-        while not found:
-            raw = self._connections.rows(sql.NAMED, (facet, after, limit))
-            parsed = ((owner, rows.read_facet(facet, value)) for owner, value in raw)
-            found += [(owner, value) for owner, value in parsed if value is not None]
-            if len(raw) < limit:
-                break
-            after = raw[-1][0]
-        return found
 
 
 class VectorRows:
@@ -259,9 +254,6 @@ class VectorRows:
             with self._connections.until(deadline_s):
                 return self._connections.rows(statement, values)
         return None
-
-    def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
-        return dict(read(self._connections, _MEMORIES, memory_ids, deadline_s, []))
 
 
 def _texts(tags: object) -> tuple[str, ...]:

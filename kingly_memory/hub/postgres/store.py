@@ -325,10 +325,6 @@ class Reader(TextIndex):
     def __init__(self, store: PostgresStore) -> None:
         super().__init__(store.fetch_all)
 
-    @property
-    def vectors(self) -> Reader:
-        return self
-
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
         found = self._fetch_all(f"SELECT id, {_ROW} FROM km_memory WHERE id = ANY(%s)", (list(memory_ids),))
         read = {

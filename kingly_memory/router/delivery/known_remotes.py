@@ -267,7 +267,7 @@ def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: st
 def _others(reader: StoreReader, in_use: Sequence[Route]) -> list[Route]:
     """Those that are not in use here, by their addresses."""
     names = {route.name for route in in_use}
-    found = reader.threads.named("remote", 1_000)
+    found = reader.facets_named("remote", 1_000)
     routes = [Route(name, UNNAMED, str(facet["endpoint"])) for name, facet in found if name not in names]
     return sorted(routes, key=lambda route: (route.endpoint, route.name))
 

@@ -179,7 +179,7 @@ class Reading:
     async def _scrub(self) -> None:
         """Leave no byte in the files of what was purged elsewhere, also where an earlier scrub was interrupted."""
         store = self._services.store
-        while gone := [one for one, _ in store.reader.threads.named(_UNSCRUBBED, _SCRUBBED_AT_ONCE)]:
+        while gone := [one for one, _ in store.reader.facets_named(_UNSCRUBBED, _SCRUBBED_AT_ONCE)]:
             await asyncio.to_thread(store.scrub, gone)
 
             def done(transaction: Transaction, gone: Sequence[str] = gone) -> None:

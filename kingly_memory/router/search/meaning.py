@@ -313,7 +313,7 @@ class MeaningSearch(LocalSearch):
             some = others[start : start + ROWS_AT_ONCE]
             if cut or shown >= wanted - bisect_right(better, -worth[some[0]]):
                 break
-            rows = self._reader.vectors.rows(some, deadline_s)
+            rows = self._reader.rows(some, deadline_s)
             current = [row for row in rows.values() if row is not None and near.is_of(row.memory)]
             self._drop(near, rows.keys() - {row.memory.id for row in current})
             for row in self.shown(current, query, now_s):

@@ -79,7 +79,7 @@ def lines(
     """What each thread's contexts say: of each the first memory and the last `most`, in the order of storing."""
     thread_of = {context_id: name for name, context_ids in contexts.items() for context_id in context_ids}
     by_thread: dict[str, list[Line]] = {}
-    for line in reader.threads.lines(space, list(thread_of), now_s, most):
+    for line in reader.lines(space, list(thread_of), now_s, most):
         if line.context_id in thread_of:
             by_thread.setdefault(thread_of[line.context_id], []).append(line)
     return by_thread
@@ -165,7 +165,7 @@ class Survey:
 
 def survey(reader: StoreReader, space: str, now_s: float) -> Survey:
     """One look over the rows of the store, without reading what they say."""
-    talks = reader.threads.talks(space, now_s)
+    talks = reader.talks(space, now_s)
     facets = thread_lookup.threads(reader, space, [one.context_id for one in talks])
     together: dict[str, list[Talk]] = {}
     for talk in talks:

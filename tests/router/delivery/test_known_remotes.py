@@ -46,7 +46,7 @@ def rows_of(disk: PromptStore, label: str) -> list[JsonObject]:
     found = [
         {"owner": owner, "facet": facet}
         for one in ("remote", "link")
-        for owner, facet in reader.threads.named(one, 1_000)
+        for owner, facet in reader.facets_named(one, 1_000)
         if owner == name
     ]
     if not (disk.home / "store" / "cache.db").exists():

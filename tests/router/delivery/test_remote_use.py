@@ -12,7 +12,7 @@ ONCE, ASK = RemoteUse.ONCE, RemoteUse.ASK
 
 def added(disk: PromptStore) -> list[str]:
     """The remotes that the home knows."""
-    return [name for name, _ in disk.reader.threads.named("remote", 10)]
+    return [name for name, _ in disk.reader.facets_named("remote", 10)]
 
 
 # --- asking ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed import wordllama
 from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
-from kingly_memory.adapters.local.reader import VectorRows
+from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
@@ -695,13 +695,13 @@ async def test_vectors_are_asked_what_was_meant_and_not_what_was_mistyped(tmp_pa
 
 async def test_what_cannot_come_among_the_hits_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    read = VectorRows.rows
+    read = Reader.rows
 
-    def counted(rows: VectorRows, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
+    def counted(reader: Reader, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
         asked.extend(memory_ids)
-        return read(rows, memory_ids, deadline_s)
+        return read(reader, memory_ids, deadline_s)
 
-    monkeypatch.setattr(VectorRows, "rows", counted)
+    monkeypatch.setattr(Reader, "rows", counted)
     async with opened(tmp_path) as memory:
         await fill(memory)
         for number in range(30):
