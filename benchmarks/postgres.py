@@ -91,7 +91,7 @@ def _storing(plan: Plan, hub: Hub) -> list[Figure]:
     def each(largest_batch: int) -> float:
         texts = [one.content for one in plan.writer.notes(count)]
         with (
-            patch("kingly_memory.hub.postgres.store._LARGEST_BATCH", largest_batch),
+            patch("kingly_memory.adapters.local.store.LARGEST_BATCH", largest_batch),
             ThreadPoolExecutor(CALLERS) as callers,
         ):
             began = time.perf_counter()

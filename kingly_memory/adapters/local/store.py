@@ -39,8 +39,8 @@ MOST_DAMAGED = 1_000
 """Names of damaged rows that are noted."""
 _UNREAD: JsonObject = {"share": 0, "at": 0.0, "began": 0.0, "whole": None, "damaged": []}
 
-_Job = tuple["Callable[[Transaction], Any]", Any, "AbstractEventLoop | None"]
-"""A change, the future of whoever waits for it, and the event loop that this belongs to, if it belongs to one."""
+Job = tuple[Any, Any, "AbstractEventLoop | None"]
+"""What is to be committed, the future of whoever waits for it, and the event loop that this belongs to, if to one."""
 _Settled = tuple[Any, "Outcome"]
 """Such a future, and what became of the change."""
 
@@ -75,7 +75,7 @@ class DiskStore:
 
     def _begin(self) -> None:
         self._lock, self._committing = threading.RLock(), threading.RLock()
-        self._jobs: SimpleQueue[_Job | None] | None = None
+        self._jobs: SimpleQueue[Job | None] | None = None
         self._thread: threading.Thread | None = None
         self._engine: Engine | None = None
 
@@ -179,29 +179,9 @@ class DiskStore:
         self._connections.close()
 
     @staticmethod
-    def _work(engine: Engine, jobs: SimpleQueue[_Job | None]) -> None:
-        """Wait for one job, then take whatever else is there. None says that no more will come."""
-        job = jobs.get()
-        while job is not None:
-            batch = [job]
-            while len(batch) < LARGEST_BATCH and not jobs.empty() and (job := jobs.get()) is not None:
-                batch.append(job)
-            try:
-                outcomes = engine.commit([change for change, *_ in batch])
-            except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
-                outcomes = [(None, error)] * len(batch)
-            by_loop: dict[AbstractEventLoop | None, list[_Settled]] = {}
-            for (_, waiting, loop), outcome in zip(batch, outcomes, strict=True):
-                by_loop.setdefault(loop, []).append((waiting, outcome))
-            for loop, own in by_loop.items():
-                if loop is None:
-                    _tell([waited for waited in own if waited[0].set_running_or_notify_cancel()])
-                else:  # each loop is woken once: with each wake it takes the interpreter from this thread
-                    with suppress(RuntimeError):  # the loop has ended, and with it all who waited there
-                        loop.call_soon_threadsafe(_tell, own)
-            if job is not None:
-                job = jobs.get()
-        engine.close()
+    def _work(engine: Engine, jobs: SimpleQueue[Job | None]) -> None:
+        commit_together(engine.commit, jobs)
+        engine.close()  # SQLite wants the thread that opened it
 
     def _upgrade(self) -> None:
         self.write(lambda _: None).result()  # a writer upgrades what it opens
@@ -239,6 +219,31 @@ class DiskStore:
         # SQLite must not even close what the parent has open.
         _inherited.append((self._engine, self._connections.forked()))
         self._begin()
+
+
+def commit_together(commit: Callable[[Sequence[Any]], Sequence[Outcome]], jobs: SimpleQueue[Job | None]) -> None:
+    """The writer thread of a store: wait for one job, take whatever else is there, and tell all who wait what became of
+    theirs. None says that no more will come."""
+    job = jobs.get()
+    while job is not None:
+        batch = [job]
+        while len(batch) < LARGEST_BATCH and not jobs.empty() and (job := jobs.get()) is not None:
+            batch.append(job)
+        try:
+            outcomes = commit([change for change, *_ in batch])
+        except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
+            outcomes = [(None, error)] * len(batch)
+        by_loop: dict[AbstractEventLoop | None, list[_Settled]] = {}
+        for (_, waiting, loop), outcome in zip(batch, outcomes, strict=True):
+            by_loop.setdefault(loop, []).append((waiting, outcome))
+        for loop, own in by_loop.items():
+            if loop is None:
+                _tell([waited for waited in own if waited[0].set_running_or_notify_cancel()])
+            else:  # each loop is woken once: with each wake it takes the interpreter from this thread
+                with suppress(RuntimeError):  # the loop has ended, and with it all who waited there
+                    loop.call_soon_threadsafe(_tell, own)
+        if job is not None:
+            job = jobs.get()
 
 
 def _tell(outcomes: Sequence[_Settled]) -> None:

@@ -12,19 +12,23 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import psycopg
 from psycopg import Connection
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kingly_memory.adapters.local import rows
+from kingly_memory.adapters.local.store import Job, commit_together
 from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
 from kingly_memory.hub.postgres.schema import prepare
 from kingly_memory.hub.postgres.text_index import INDEX, UNINDEX, TextIndex, texts
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
 from kingly_memory.ports import Row, StoreReader, Transaction
+
+if TYPE_CHECKING:
+    from kingly_memory.adapters.local.engine import Outcome
 
 T = TypeVar("T")
 
@@ -33,16 +37,11 @@ logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # it names the hos
 _READERS = 8
 _WAIT_S = 5.0
 """Until a connection is there; a caller is then told to try again."""
-_LARGEST_BATCH = 64
 _ROW = "position, record, status"
 _BEHIND_ALL = 2**62
 """No row has that position."""
-
-
-class _Job(NamedTuple):
-    change: Callable[[Transaction], Any]
-    space: str
-    future: Future[Any]
+_Change = tuple[Callable[[Transaction], Any], str]
+"""A change, and the space that it is about."""
 
 
 class PostgresStore:
@@ -62,7 +61,7 @@ class PostgresStore:
             configure=self._configure,
             open=False,
         )
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._is_closed = False
         try:
             with psycopg.connect(address, autocommit=True, connect_timeout=int(_WAIT_S)) as first:
@@ -70,7 +69,9 @@ class PostgresStore:
         except psycopg.Error as error:
             raise self._failure(error) from None
         self._pool.open()
-        self._thread = threading.Thread(target=self._work, name="hub-postgres", daemon=True)
+        self._thread = threading.Thread(
+            target=commit_together, args=(self._commit, self._jobs), name="hub-postgres", daemon=True
+        )
         self._thread.start()
         self._reader = Reader(self)
 
@@ -82,7 +83,7 @@ class PostgresStore:
         if self._is_closed:
             raise RouterClosed
         future: Future[T] = Future()
-        self._jobs.put(_Job(change, space, future))
+        self._jobs.put(((change, space), future, None))
         return future
 
     def scrub(self, memory_ids: Collection[str]) -> None:
@@ -115,45 +116,28 @@ class PostgresStore:
                 raise self._failure(error) from None
         raise AssertionError(statement)
 
-    def _work(self) -> None:
-        job = self._jobs.get()
-        while job is not None:
-            batch = [job]
-            while len(batch) < _LARGEST_BATCH and not self._jobs.empty() and (job := self._jobs.get()) is not None:
-                batch.append(job)
-            self._commit([one for one in batch if one.future.set_running_or_notify_cancel()])
-            if job is not None:
-                job = self._jobs.get()
-
-    def _commit(self, batch: Sequence[_Job]) -> None:
+    def _commit(self, batch: Sequence[_Change]) -> list[Outcome]:
         """All together, or each by itself where one of them raises."""
         try:
-            values = self._transact(batch)
-        except StoreError as error:
-            for job in batch:
-                job.future.set_exception(error)
-        except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait get the error
-            if len(batch) > 1:
-                for job in batch:
-                    self._commit([job])
-                return
-            batch[0].future.set_exception(self._failure(error) if isinstance(error, psycopg.Error) else error)
-        else:
-            for job, value in zip(batch, values, strict=True):
-                job.future.set_result(value)
+            return [(value, None) for value in self._transact(batch)]
+        except Exception as error:  # noqa: BLE001  # who waits for the change gets it
+            if len(batch) > 1 and not isinstance(error, StoreError):
+                return [outcome for change in batch for outcome in self._commit([change])]
+            return [(None, self._failure(error) if isinstance(error, psycopg.Error) else error)] * len(batch)
 
-    def _transact(self, batch: Sequence[_Job]) -> list[Any]:
+    def _transact(self, batch: Sequence[_Change]) -> list[Any]:
         """Raises StoreError where the database cannot be reached, and what a change or a statement of one raises."""
         for is_last in (False, True):
             is_committing = False
             try:
                 with self._pool.connection() as connection, connection.transaction(), connection.pipeline():
-                    transaction = PostgresTransaction(connection, {one.space for one in batch})
-                    values = [one.change(cast("Transaction", transaction)) for one in batch]
+                    transaction = PostgresTransaction(connection, {space for _, space in batch})
+                    values = [change(cast("Transaction", transaction)) for change, _ in batch]
                     transaction.finish()
                     is_committing = True
                 return values
             except psycopg.OperationalError as error:
+                # A commit whose answer was lost may have been made: its sender knows the key to repeat it under.
                 if is_last or is_committing or isinstance(error, PoolTimeout):
                     raise self._failure(error) from None
             except psycopg.errors.ReadOnlySqlTransaction as error:
