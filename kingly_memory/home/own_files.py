@@ -121,6 +121,15 @@ def opened(path: str | os.PathLike[str], how: int, folder: int | None = None) ->
     return descriptor
 
 
+def on_the_disk(path: Path) -> None:
+    """Make what a file or a folder holds survive a power cut; a folder holds the names of what is in it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def lock(descriptor: int, wait_s: float, how: int = fcntl.LOCK_EX) -> bool:
     """Whether the file could be locked before the wait was over. The kernel lets go of it when the process ends.
 

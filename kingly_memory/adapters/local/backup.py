@@ -23,6 +23,7 @@ from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.trusted import take
 from kingly_memory.digests import blake2b
 from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
+from kingly_memory.home.own_files import on_the_disk
 from kingly_memory.models import Backup, project_and_user
 
 _FIRST_BYTES = b"SQLite format 3\x00"
@@ -70,10 +71,10 @@ def create(home: Path, file: Path) -> Backup:
             with partial.open("r+b") as written:
                 written.write(_MARK + _digest(written, partial.stat().st_size))
             made = check(partial, force=True)
-            _on_the_disk(partial)
+            on_the_disk(partial)
             _name(partial, file)
-            _on_the_disk(file)
-            _on_the_disk(file.absolute().parent)
+            on_the_disk(file)
+            on_the_disk(file.absolute().parent)
         finally:
             partial.unlink(missing_ok=True)
     except sqlite.Error as error:
@@ -130,7 +131,7 @@ def check(file: Path, *, force: bool = False) -> Backup:
                 raise InvalidInput("file", f"{file} is not whole ({problem}); use another backup")
             counted = dict(connection.execute(sql.COUNTED_SPACES))
             rows.teach(connection)
-            damaged = connection.execute(sql.COUNT_DAMAGED).fetchone()[0]
+            damaged = len(connection.execute(sql.DAMAGED_ROWS["memory"], (0, sql.SHARES)).fetchall())
     except sqlite.Error as error:
         raise InvalidInput(
             "file", f"{file} is not whole ({safety.damage_in(error) or error}); use another backup"
@@ -212,11 +213,3 @@ def _purged(folder: Folder) -> tuple[tuple[str, str], ...]:
     except (*sqlite.Error, StoreError):
         return ()
     return tuple((memory_id, space) for memory_id, space, memory in found if memory is not None and not memory.content)
-
-
-def _on_the_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

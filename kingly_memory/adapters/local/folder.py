@@ -24,6 +24,7 @@ from kingly_memory.home.own_files import (
     keep_out_of_git,
     lock,
     make_folder,
+    on_the_disk,
     opened,
 )
 from kingly_memory.text.writing import counted
@@ -94,7 +95,7 @@ class Folder:
         if aside is not None:
             self.store.rename(aside)
         fresh.store.rename(self.store)
-        self.sync()
+        on_the_disk(self.home)
         return aside
 
     def exists(self) -> bool:
@@ -211,14 +212,6 @@ class Folder:
         theirs, which they still have open. The caller holds the write lock, so that nobody opens the store meanwhile.
         """
         return _is_held(self.store) and not _is_held(self.wal)
-
-    def sync(self) -> None:
-        """Make renames in the home survive a power cut."""
-        descriptor = os.open(self.home, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class Sentinel:

@@ -185,14 +185,8 @@ def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Saved | None]:
 
 
 def _connect(database: Path) -> sqlite3.Connection:
-    connection = sqlite.connect(database, "mode=ro")
+    connection = safety.connect_read_only(database, pragmas=sql.SALVAGE_PRAGMAS)
     connection.text_factory = bytes
-    try:
-        for pragma in sql.SALVAGE_PRAGMAS:
-            connection.execute(pragma)
-    except sqlite.Error:
-        connection.close()
-        raise
     return connection
 
 

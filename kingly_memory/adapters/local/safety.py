@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,13 @@ _DISKCACHE_OBJECTS = {
 """SHA-256 (first 16 digits) of the statements that diskcache 5.6 creates its objects with."""
 
 
-def connect_read_only(database: Path, *, immutable: bool = False, key_name: str | None = None) -> sqlite3.Connection:
+def connect_read_only(
+    database: Path,
+    *,
+    immutable: bool = False,
+    key_name: str | None = None,
+    pragmas: Sequence[str] = sql.READ_PRAGMAS,
+) -> sqlite3.Connection:
     """A raw connection that cannot write. Raises what `sqlite.connect` does, also when the file cannot be read.
 
     `immutable` is for folders that cannot be written to and hold no WAL: SQLite then takes no locks.
@@ -62,7 +68,7 @@ def connect_read_only(database: Path, *, immutable: bool = False, key_name: str 
         database, how, key_name, timeout=READ_WAIT_S, check_same_thread=False, cached_statements=256
     )
     try:
-        for pragma in sql.READ_PRAGMAS:
+        for pragma in pragmas:
             connection.execute(pragma)
     except sqlite.Error:
         connection.close()

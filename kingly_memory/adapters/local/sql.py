@@ -58,6 +58,7 @@ _COLUMNS = (
     "unbroken, said, scope"
 )
 COLUMNS = tuple(_COLUMNS.split(", "))
+DOCUMENT = "namespace, key, value, version, created_s, updated_s, expires_s, ttl_s"
 DELIVERY = "state, due_s, wanted, acknowledged, first_sent, attempts, refusals, owner, remote_id, last_error, digest"
 
 SCHEMA: dict[str, str] = {
@@ -155,19 +156,12 @@ SALVAGE_PRAGMAS = (
     "PRAGMA cell_size_check = ON",
     "PRAGMA writable_schema = ON",  # reads a file that is shorter than its header says, and past bad schema entries
 )
-SALVAGE = (
-    "SELECT rowid, key, value, tag, raw = 1 AND mode = 1 AND filename IS NULL AND typeof(value) = 'text' "
-    "FROM Cache NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
-)
-SALVAGE_FACETS = "SELECT rowid, name, owner, value FROM km_facet NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
-SALVAGE_DELIVERIES = (
-    f"SELECT rowid, remote, item, {DELIVERY} FROM km_delivery NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
-)
-SALVAGE_REVISIONS = "SELECT rowid, record FROM km_revision NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
-SALVAGE_DOCUMENTS = (
-    "SELECT rowid, space, namespace, key, value, version, created_s, updated_s, expires_s, ttl_s "
-    "FROM km_documents NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
-)
+_SALVAGE = "SELECT rowid, {} FROM {} NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?".format
+SALVAGE = _SALVAGE("key, value, tag, raw = 1 AND mode = 1 AND filename IS NULL AND typeof(value) = 'text'", "Cache")
+SALVAGE_FACETS = _SALVAGE("name, owner, value", "km_facet")
+SALVAGE_DELIVERIES = _SALVAGE(f"remote, item, {DELIVERY}", "km_delivery")
+SALVAGE_REVISIONS = _SALVAGE("record", "km_revision")
+SALVAGE_DOCUMENTS = _SALVAGE(f"space, {DOCUMENT}", "km_documents")
 
 # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -498,10 +492,6 @@ DAMAGED = (
     f"AND ({_UNREACHABLE} OR NOT is_whole(CAST(c.value AS BLOB))) ORDER BY c.rowid"
 )
 """Memories whose records are damaged, or that the index of ids or of keys does not lead to."""
-COUNT_DAMAGED = (
-    "SELECT count(*) FROM Cache NOT INDEXED WHERE raw = 1 AND key >= 'm:' AND key < 'm;' "
-    "AND NOT is_whole(CAST(value AS BLOB))"
-)
 EVERY_RECORD = (
     f"SELECT c.key, c.value, c.tag, {', '.join(f'm.{name}' for name in COLUMNS)} FROM Cache AS c NOT INDEXED "
     "LEFT JOIN km_memory AS m NOT INDEXED ON m.position = c.rowid WHERE c.raw = 1 AND c.key >= 'm:' AND c.key < 'm;'"
@@ -560,7 +550,6 @@ LINES = (
 
 _DOCUMENT_TEXT = "substr(value, 1, instr(value, char(10)))"
 """Without its digest."""
-DOCUMENT = "namespace, key, value, version, created_s, updated_s, expires_s, ttl_s"
 _HERE = "space = ?1 AND namespace = ?2 AND key = ?3"
 _WITHIN = "space = ?1 AND namespace >= ?2 AND namespace < ?3"
 _LIVING = f"{_WITHIN} AND (expires_s IS NULL OR expires_s > ?4)"
