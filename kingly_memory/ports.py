@@ -340,8 +340,8 @@ class Transaction(Protocol):
         """Write a line of the change feed: the memory was stored again and says what it said."""
         ...
 
-    def revision(self, memory_id: str, number: int) -> Memory | None:
-        """An earlier revision of a memory."""
+    def revisions(self, memory_id: str) -> list[Memory]:
+        """The earlier revisions of a memory, the latest first."""
         ...
 
     def keep_revision(self, memory: Memory) -> None:

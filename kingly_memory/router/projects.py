@@ -163,8 +163,7 @@ def _move(transaction: Transaction, row: Row, context: WriteContext) -> bool:
 def _join(transaction: Transaction, moved: Memory, existing: Memory, context: WriteContext) -> None:
     """Two memories with one key become one, under the id that is there: the text that was said later is the latest, and
     nothing that either said is lost. It ends when the later one of both would."""
-    revisions = [transaction.revision(moved.id, number) for number in range(1, moved.revision)]
-    texts_of_moved = [*(revision for revision in revisions if revision is not None), moved]
+    texts_of_moved = [*reversed(transaction.revisions(moved.id)), moved]
     follows = texts_of_moved if moved.updated_at > existing.updated_at else [*texts_of_moved, existing]
     for link in links.of(transaction, moved.id):
         source, target = (existing.id if end == moved.id else end for end in (link.source, link.target))

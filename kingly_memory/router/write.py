@@ -572,7 +572,7 @@ def restore(
 def _earlier(transaction: Transaction, memory: Memory, revision: int | None) -> Memory | None:
     if revision in (None, memory.revision):
         return None
-    found = transaction.revision(memory.id, revision)
+    found = next((one for one in transaction.revisions(memory.id) if one.revision == revision), None)
     if found is None:
         raise NoSuchRevision(memory.key or memory.id, revision)
     return found

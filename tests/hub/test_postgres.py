@@ -177,7 +177,7 @@ class ByIdentity(PostgresTransaction):
         self._before = self._last = dict.fromkeys(spaces, 0)
 
     def _next(self, space: str) -> int:
-        return int(self._all("SELECT nextval('by_identity')")[0][0])
+        return int(self._all("SELECT nextval('by_identity')", ())[0][0])
 
     def finish(self) -> None:
         """The counter has come as far as what is committed."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.expressions import match_expression
+from kingly_memory.adapters.local.lookups import Lookups
 from kingly_memory.adapters.local.text_index import ROWS_AT_ONCE, TextIndex, read
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
+from kingly_memory.models import JsonObject, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import (
     Change,
     Delivery,
@@ -35,7 +36,7 @@ _ALL = -1
 _MEMORIES = sql.MEMORIES.format(marks=sql.marks(range(ROWS_AT_ONCE)))
 
 
-class Reader(TextIndex):
+class Reader(TextIndex, Lookups):
     """Implements ports.StoreReader. A store that does not exist yet reads as empty."""
 
     def __init__(self, connections: Connections) -> None:
@@ -49,22 +50,12 @@ class Reader(TextIndex):
 
         return DocumentReader(self._connections.rows)
 
-    def row(self, memory_id: str) -> Row | None:
-        for position, record, status in self._all(sql.GET_MEMORY, (memory_id,)):
-            return rows.read_row(position, record, status, memory_id)
-        return None
-
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
         return dict(read(self._connections, _MEMORIES, memory_ids, deadline_s, []))
 
     def ids_beginning(self, beginning: str, limit: int) -> list[MemoryId]:
         """Ids of memories of every project, whatever their status, that begin so."""
         return [MemoryId(one) for (one,) in self._all(sql.IDS_BEGINNING, (beginning, f"{beginning}~", limit))]
-
-    def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        for (memory_id,) in self._all(sql.ID_OF_KEY, (space, key)):
-            return MemoryId(memory_id)
-        return None
 
     def is_there(self, memory_id: str) -> bool:
         return bool(self._all(sql.GET_MEMORY, (memory_id,)))
@@ -76,10 +67,6 @@ class Reader(TextIndex):
         for columns in [] if self.row(memory_id) else self._all(sql.REMAINS, (memory_id,)):
             return rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, (memory_id,))])
         return None
-
-    def revisions(self, memory_id: str) -> list[Memory]:
-        found = (rows.read_record(record) for (record,) in self._all(sql.REVISIONS, (memory_id,)))
-        return [memory for memory in found if memory is not None and memory.id == memory_id]
 
     def with_revisions(self, more_than: int) -> dict[MemoryId, int]:
         return {MemoryId(one): count for one, count in self._all(sql.WITH_REVISIONS, (more_than,))}
@@ -103,15 +90,6 @@ class Reader(TextIndex):
 
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         return self.facets_of({name: owners})[name]
-
-    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
-        pairs = [(name, owner) for name, owners in wanted.items() for owner in owners]
-        found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
-        for name, owner, value in self._all(sql.FACETS, (json.dumps(pairs),)):
-            facet = rows.read_facet(name, value)
-            if facet is not None:
-                found[name][owner] = facet
-        return found
 
     def facets_named(self, name: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
         found: list[tuple[str, JsonObject]] = []

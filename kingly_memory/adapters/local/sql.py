@@ -231,7 +231,6 @@ ENDS_AT = "UPDATE km_memory SET ends_s = ? WHERE id = ?"
 # --- revisions and the change feed ------------------------------------------------------------------------------------
 
 KEEP = "INSERT OR REPLACE INTO km_revision(memory, number, record) VALUES (?, ?, ?)"
-REVISION = "SELECT record FROM km_revision WHERE memory = ? AND number = ?"
 REVISIONS = "SELECT record FROM km_revision WHERE memory = ? ORDER BY number DESC"
 DROP_REVISIONS = (
     "DELETE FROM km_revision WHERE memory = ?1 AND number <= "

@@ -9,9 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
+from kingly_memory.adapters.local.lookups import Lookups
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus
@@ -115,7 +116,7 @@ def _is_used(connection: sqlite3.Connection, word: str) -> bool:
     return len(found) == MOST_ASKED or any(word in _WORD.findall(text.casefold()) for (text,) in found)
 
 
-class DiskTransaction:
+class DiskTransaction(Lookups):
     """Implements ports.Transaction on the writer thread, between BEGIN and COMMIT.
 
     Index entries and counts are written at its end, for all changes together.
@@ -123,7 +124,8 @@ class DiskTransaction:
 
     def __init__(self, connection: sqlite3.Connection, vocabulary: Vocabulary) -> None:
         self._connection = connection
-        self._execute = connection.cursor().execute  # SQLite's connection would make a cursor for each statement
+        self._execute = execute = connection.cursor().execute  # a connection would make one for each statement
+        self._all = lambda statement, values: execute(statement, values).fetchall()
         self._vocabulary = vocabulary
         self._unindexed: dict[int, rows.Texts | None] = {}
         self._has_stale_words = False
@@ -157,7 +159,7 @@ class DiskTransaction:
 
     def finish(self) -> None:
         """Write what all changes have left to do."""
-        is_rebuilt = self._has_stale_words and not self._all(sql.IS_BROKEN)  # a broken row is in the way of that
+        is_rebuilt = self._has_stale_words and not self._all(sql.IS_BROKEN, ())  # a broken row is in the way of that
         if is_rebuilt:
             for statement in sql.REBUILD:
                 self._execute(statement)
@@ -169,7 +171,7 @@ class DiskTransaction:
         if (unbroken := self._unindexed.keys() & self._unbroken) and not is_rebuilt:
             self._execute(sql.INDEX_PIECES, (_listed(unbroken),))
         if long := self._unindexed.keys() & self._long:
-            for position, content, scope in self._all(sql.TEXTS, _listed(long)):
+            for position, content, scope in self._all(sql.TEXTS, (_listed(long),)):
                 added = [
                     (rows.passage_row(position, number), text, scope, begin)
                     for number, (begin, text) in enumerate(searchable_passages(content))
@@ -187,14 +189,9 @@ class DiskTransaction:
 
     # --- memories
 
-    def row(self, memory_id: str) -> Row | None:
-        for position, record, status in self._all(sql.GET_MEMORY, memory_id):
-            return rows.read_row(position, record, status, memory_id)
-        return None
-
     def remains(self, memory_id: str) -> Row | None:
-        for columns in [] if self.row(memory_id) else self._all(sql.REMAINS, memory_id):
-            found = rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, memory_id)])
+        for columns in [] if self.row(memory_id) else self._all(sql.REMAINS, (memory_id,)):
+            found = rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, (memory_id,))])
             if found is not None:
                 # The text indexes want the very words again that they are to drop, and those are lost.
                 self._unindexed[found.position] = None
@@ -202,18 +199,13 @@ class DiskTransaction:
             return found
         return None
 
-    def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        for (memory_id,) in self._all(sql.ID_OF_KEY, space, key):
-            return MemoryId(memory_id)
-        return None
-
     def same_as(self, memory: Memory) -> Row | None:
-        for position, record, status in self._all(sql.SAME_CONTENT, memory.content_digest):
+        for position, record, status in self._all(sql.SAME_CONTENT, (memory.content_digest,)):
             return rows.read_row(position, record, status)
         return None
 
     def has_context(self, space: str, context_id: str) -> bool:
-        return bool(self._all(sql.HAS_CONTEXT, space, context_id))
+        return bool(self._all(sql.HAS_CONTEXT, (space, context_id)))
 
     def save(self, memory: Memory, status: MemoryStatus) -> None:
         self._vocabulary.note(memory)
@@ -226,7 +218,7 @@ class DiskTransaction:
         if added.rowcount == 1:
             position = int(added.lastrowid or 0)
         else:
-            for at, record, was in self._all(sql.GET_MEMORY, memory.id):
+            for at, record, was in self._all(sql.GET_MEMORY, (memory.id,)):
                 before = rows.read_row(at, record, was)
                 if before is not None and before.status is not MemoryStatus.CACHED:
                     is_revised = before.memory.revision < memory.revision
@@ -251,11 +243,9 @@ class DiskTransaction:
         self._execute(sql.NOTE, (memory.id, memory.revision, "moved", time.time()))
         self._execute(sql.DROP_VECTORS, (memory.id,))  # they are found by space, and made anew
         whose = memory.scope
-        for (record,) in self._all(sql.REVISIONS, memory.id):
-            earlier = rows.read_record(record)
-            if earlier is not None:
-                scope = replace(earlier.scope, project=whose.project, user=whose.user)
-                self.keep_revision(replace(earlier, scope=scope))
+        for earlier in self.revisions(memory.id):
+            scope = replace(earlier.scope, project=whose.project, user=whose.user)
+            self.keep_revision(replace(earlier, scope=scope))
 
     def set_status(self, memory_ids: Sequence[str], status: MemoryStatus) -> None:
         positions, now_s = self._unindex(memory_ids), time.time()
@@ -263,7 +253,7 @@ class DiskTransaction:
         self._execute(sql.NOTE_STATUS, (_CHANGE_TO[status], now_s, listed, status))
         for statement in sql.RESTAND:
             self._execute(statement, (status, now_s, listed))
-        for _, space, kind, *_ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
+        for _, space, kind, *_ in self._all(sql.PLACES, (json.dumps(list(memory_ids)),)):
             self._count(space, kind, status.value, 1)
         self._unindexed |= dict.fromkeys(positions)
 
@@ -274,21 +264,14 @@ class DiskTransaction:
         self._unindex([memory_id])
         for statement in sql.DELETE_MEMORY:
             self._execute(statement, (memory_id,))
-        for (record,) in self._all(sql.REVISIONS, memory_id):
-            earlier = rows.read_record(record)
-            if earlier is not None:
-                self._vocabulary.unlearn(earlier)
+        for earlier in self.revisions(memory_id):
+            self._vocabulary.unlearn(earlier)
         self.drop_revisions(memory_id)
 
     # --- revisions and the change feed
 
     def note_seen(self, memory: Memory) -> None:
         self._execute(sql.NOTE, (memory.id, memory.revision, "seen", time.time()))
-
-    def revision(self, memory_id: str, number: int) -> Memory | None:
-        found = self._all(sql.REVISION, memory_id, number)
-        earlier = rows.read_record(found[0][0]) if found else None
-        return earlier if earlier is not None and (earlier.id, earlier.revision) == (memory_id, number) else None
 
     def keep_revision(self, memory: Memory) -> None:
         self._execute(sql.KEEP, (memory.id, memory.revision, rows.record(memory)))
@@ -303,20 +286,14 @@ class DiskTransaction:
         self._vocabulary.unlearn(memory)
 
     def undelivered(self, remote: str, space: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
-        found = rows.read_rows(self._all(sql.UNDELIVERED, after, above, space, remote, limit))
+        found = rows.read_rows(self._all(sql.UNDELIVERED, (after, above, space, remote, limit)))
         return [row.memory for row in found]
 
     # --- facets
 
-    def facet(self, name: str, owner: str) -> JsonObject | None:
-        for (value,) in self._all(sql.FACET, name, owner):
-            return rows.read_facet(name, value)
-        return None
-
     def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
-        found = self._all(sql.FACETS, json.dumps([(name, owner) for name in names]))
-        parsed = {name: rows.read_facet(name, value) for name, _, value in found}
-        return {name: facet for name, facet in parsed.items() if facet is not None}
+        found = self.facets_of({name: [owner] for name in names})
+        return {name: by_owner[owner] for name, by_owner in found.items() if by_owner}
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         self._owners.pop(name, None)
@@ -338,7 +315,7 @@ class DiskTransaction:
     def owners(self, facet: str) -> list[str]:
         """Asked once per commit and facet, since every store asks."""
         if facet not in self._owners:
-            self._owners[facet] = [owner for (owner,) in self._all(sql.OWNERS, facet)]
+            self._owners[facet] = [owner for (owner,) in self._all(sql.OWNERS, (facet,))]
         return self._owners[facet]
 
     # --- vectors and deliveries
@@ -351,7 +328,7 @@ class DiskTransaction:
         return dropped == _DROPPED_AT_ONCE
 
     def delivery(self, remote: str, item: str) -> Delivery | None:
-        for columns in self._all(sql.GET_DELIVERY, remote, item):
+        for columns in self._all(sql.GET_DELIVERY, (remote, item)):
             return rows.read_delivery(remote, item, columns)
         return None
 
@@ -370,33 +347,33 @@ class DiskTransaction:
         self._connection.executemany(sql.SEAL_ANEW, [(remote,), (outbox_of_links,), (outbox_of_documents,)])
 
     def delivery_items(self, remote: str) -> list[str]:
-        return [item for (item,) in self._all(sql.DELIVERY_ITEMS, remote)]
+        return [item for (item,) in self._all(sql.DELIVERY_ITEMS, (remote,))]
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         farthest_s = now_s + FARTHEST_DUE_S
         if early:
             # By age, which is quick to tell, unless some of the oldest have failed more than once.
-            found = self._all(sql.EARLY, remote, now_s, farthest_s, limit)
+            found = self._all(sql.EARLY, (remote, now_s, farthest_s, limit))
             if any(attempts not in (0, 1) for _, attempts in found):
-                found = self._all(sql.EARLY_IN_TURN, remote, now_s, farthest_s, limit)
+                found = self._all(sql.EARLY_IN_TURN, (remote, now_s, farthest_s, limit))
             return [MemoryId(memory_id) for memory_id, _ in found]
         due: list[tuple[str, float]] = []
         for state in ("pending", "leased"):
-            due += self._all(sql.DUE, remote, state, now_s, limit)
-            due += self._all(sql.FAR_AHEAD, remote, state, farthest_s, limit)
+            due += self._all(sql.DUE, (remote, state, now_s, limit))
+            due += self._all(sql.FAR_AHEAD, (remote, state, farthest_s, limit))
         return [MemoryId(memory_id) for memory_id, _ in sorted(due, key=lambda pair: (pair[1], pair[0]))[:limit]]
 
     # --- steps
 
     def _unindex(self, memory_ids: Collection[str]) -> set[int]:
         """Take memories out of the indexes and the counts before they change. Returns where they stand."""
-        found = self._all(sql.PLACES, json.dumps(list(memory_ids)))
+        found = self._all(sql.PLACES, (json.dumps(list(memory_ids)),))
         positions = {position for position, *_ in found}
         self._unbroken |= {position for position, *_, is_unbroken in found if is_unbroken}
         indexed = positions - self._unindexed.keys()
         for position in indexed:
             first, last = rows.passage_row(position, 0), rows.passage_row(position + 1, 0) - 1
-            if passages_of_it := self._all(sql.PASSAGES_OF, first, last):
+            if passages_of_it := self._all(sql.PASSAGES_OF, (first, last)):
                 self._long.add(position)
                 self._connection.executemany(sql.DROP_PASSAGE, passages_of_it)
         self._execute(sql.UNINDEX, (_listed(indexed),))
@@ -412,6 +389,3 @@ class DiskTransaction:
         counter = rows.counted_as(space, kind, status)
         if counter is not None:
             self._counted[counter] += number
-
-    def _all(self, statement: str, *values: Any) -> list[Any]:
-        return self._execute(statement, values).fetchall()

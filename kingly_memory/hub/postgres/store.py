@@ -19,11 +19,11 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kingly_memory.adapters.local import rows
+from kingly_memory.adapters.local.lookups import Lookups
 from kingly_memory.adapters.local.store import Job, commit_together
 from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
 from kingly_memory.hub.postgres.schema import prepare
 from kingly_memory.hub.postgres.text_index import INDEX, UNINDEX, TextIndex, texts
-from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
 from kingly_memory.ports import Row, StoreReader, Transaction
 
@@ -190,30 +190,32 @@ def _cause(error: psycopg.Error) -> str:
     return next((words for sign, words in signs.items() if sign in text), "it does not answer")
 
 
-class PostgresTransaction:
+class _Lookups(Lookups):
+    _get_memory = f"SELECT {_ROW} FROM km_memory WHERE id = %s"
+    _id_of_key = "SELECT id FROM km_memory WHERE space = %s AND key = %s"
+    _revisions = "SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC"
+    _facet = "SELECT value FROM km_facet WHERE name = %s AND owner = %s"
+    _facets = (
+        "SELECT f.name, f.owner, f.value FROM json_array_elements(%s::json) AS w "
+        "JOIN km_facet AS f ON f.name = w ->> 0 AND f.owner = w ->> 1"
+    )
+
+
+class PostgresTransaction(_Lookups):
     """What a hub's changes use of `ports.Transaction`. They save memories of those spaces, whose feeds it locks."""
 
     def __init__(self, connection: Connection[Any], spaces: Collection[str]) -> None:
         self._connection = connection
+        self._all = lambda statement, values: connection.execute(statement, values).fetchall()
         named = sorted(spaces)  # in one order for everybody
         self._run("INSERT INTO km_scope(space) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", named)
         locked = "SELECT space, sequence FROM km_scope WHERE space = ANY(%s) ORDER BY space FOR UPDATE"
-        self._before: dict[str, int] = dict(self._all(locked, named))
+        self._before: dict[str, int] = dict(self._all(locked, (named,)))
         self._last = dict(self._before)
         self._more = Counter[str]()
         """How many live memories more each space has."""
         self._more_words = Counter[str]()
         self._unindexed: dict[str, Memory] = {}
-
-    def row(self, memory_id: str) -> Row | None:
-        for columns in self._all(f"SELECT {_ROW} FROM km_memory WHERE id = %s", memory_id):
-            return rows.read_row(columns[0], columns[1], columns[2], memory_id)
-        return None
-
-    def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        for (memory_id,) in self._all("SELECT id FROM km_memory WHERE space = %s AND key = %s", space, key):
-            return MemoryId(memory_id)
-        return None
 
     def save(self, memory: Memory, status: MemoryStatus) -> None:
         """Whoever saves a key has looked, behind the lock of its space, who has it."""
@@ -239,7 +241,7 @@ class PostgresTransaction:
     def erase(self, memory_id: str) -> None:
         self._unindexed.pop(memory_id, None)
         gone = "DELETE FROM km_memory WHERE id = %s RETURNING space, status, position"
-        for space, status, position in self._all(gone, memory_id):
+        for space, status, position in self._all(gone, (memory_id,)):
             self._more[space] -= status == MemoryStatus.LIVE
             self._unindex(space, position)
         self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
@@ -256,11 +258,6 @@ class PostgresTransaction:
             "ON CONFLICT (memory, number) DO UPDATE SET record = excluded.record",
             memory.id, memory.revision, rows.record(memory),
         )  # fmt: skip
-
-    def facet(self, name: str, owner: str) -> JsonObject | None:
-        for (value,) in self._all("SELECT value FROM km_facet WHERE name = %s AND owner = %s", name, owner):
-            return rows.read_facet(name, value)
-        return None
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         if value is None:
@@ -294,50 +291,27 @@ class PostgresTransaction:
         return self._last[space]
 
     def _unindex(self, space: str, position: int) -> None:
-        self._more_words[space] -= sum(size for (size,) in self._all(UNINDEX, position))
-
-    def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement, values).fetchall()
+        self._more_words[space] -= sum(size for (size,) in self._all(UNINDEX, (position,)))
 
     def _run(self, statement: str, *values: Any) -> None:
         self._connection.execute(statement, values)
 
 
-class Reader(TextIndex):
+class Reader(TextIndex, _Lookups):
     """What a hub uses of `ports.StoreReader`."""
 
     def __init__(self, store: PostgresStore) -> None:
         super().__init__(store.fetch_all)
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
-        found = self._fetch_all(f"SELECT id, {_ROW} FROM km_memory WHERE id = ANY(%s)", (list(memory_ids),))
+        found = self._all(f"SELECT id, {_ROW} FROM km_memory WHERE id = ANY(%s)", (list(memory_ids),))
         read = {
             memory_id: rows.read_row(columns[0], columns[1], columns[2], memory_id) for memory_id, *columns in found
         }
         return {memory_id: read.get(memory_id) for memory_id in memory_ids}
 
-    def row(self, memory_id: str) -> Row | None:
-        return self.rows([memory_id], 0.0)[memory_id]
-
-    def revisions(self, memory_id: str) -> list[Memory]:
-        found = self._fetch_all("SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC", (memory_id,))
-        return [memory for (record,) in found if (memory := rows.read_record(record)) is not None]
-
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         return self.facets_of({name: owners})[name]
-
-    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
-        pairs = [(name, owner) for name, owners in wanted.items() for owner in owners]
-        found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
-        statement = (
-            "SELECT f.name, f.owner, f.value FROM unnest(%s::text[], %s::text[]) AS w(name, owner) "
-            "JOIN km_facet AS f ON f.name = w.name AND f.owner = w.owner"
-        )
-        columns = [name for name, _ in pairs], [owner for _, owner in pairs]
-        for name, owner, value in self._fetch_all(statement, columns) if pairs else ():
-            if (facet := rows.read_facet(name, value)) is not None:
-                found[name][owner] = facet
-        return found
 
     def page(self, query: Query, statuses: Sequence[MemoryStatus], limit: int, start: int | None) -> list[Row]:
         # Only where the status stands in the statement can an index of what is alive serve it.
@@ -351,10 +325,10 @@ class Reader(TextIndex):
         if query.context_id is not None:
             conditions, values = f"{conditions} AND context_id = %s", [*values, query.context_id]
         statement = f"SELECT {_ROW} FROM km_memory WHERE {conditions} ORDER BY position DESC LIMIT %s"
-        return rows.read_rows(self._fetch_all(statement, [*values, limit]))
+        return rows.read_rows(self._all(statement, [*values, limit]))
 
     def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:
-        found = self._fetch_all(
+        found = self._all(
             f"SELECT sequence, {_ROW} FROM km_memory WHERE space = %s AND sequence > %s ORDER BY sequence LIMIT %s",
             (space, after, limit),
         )
@@ -362,14 +336,14 @@ class Reader(TextIndex):
 
     def changed_since(self, space: str, after: int) -> int:
         counted = "SELECT count(*) FROM km_memory WHERE space = %s AND sequence > %s"
-        return int(self._fetch_all(counted, (space, after))[0][0])
+        return int(self._all(counted, (space, after))[0][0])
 
     def last_change(self, space: str) -> int:
-        found = self._fetch_all("SELECT sequence FROM km_scope WHERE space = %s", (space,))
+        found = self._all("SELECT sequence FROM km_scope WHERE space = %s", (space,))
         return int(found[0][0]) if found else 0
 
     def size_bytes(self) -> int:
-        return int(self._fetch_all("SELECT pg_database_size(current_database())", ())[0][0])
+        return int(self._all("SELECT pg_database_size(current_database())", ())[0][0])
 
     def counted_spaces(self) -> Mapping[str, int]:
-        return dict(self._fetch_all("SELECT space, live FROM km_scope WHERE live > 0", ()))
+        return dict(self._all("SELECT space, live FROM km_scope WHERE live > 0", ()))

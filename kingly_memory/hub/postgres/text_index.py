@@ -76,7 +76,7 @@ class TextIndex:
     deadline cuts a statement short, and how words are written is not kept."""
 
     def __init__(self, fetch_all: Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]) -> None:
-        self._fetch_all = fetch_all
+        self._all = fetch_all
 
     def matches(
         self,
@@ -97,7 +97,7 @@ class TextIndex:
     ) -> dict[int, tuple[int, float]]:
         worth = {_asked(query, term, _PASSAGE): 1.0 for term in terms}
         found: dict[int, tuple[int, float]] = {}
-        for position, start, score in self._fetch_all(_BEST, _values(query, worth, limit)):
+        for position, start, score in self._all(_BEST, _values(query, worth, limit)):
             found.setdefault(position, (start, score))
         return found
 
@@ -106,27 +106,27 @@ class TextIndex:
 
     def frequencies(self, query: Query, terms: Sequence[str], most: int, deadline_s: float = 0.0) -> dict[str, int]:
         asked = [_asked(query, term, _WHOLE, _PASSAGE) for term in terms]
-        return dict(self._fetch_all(_COUNT, (query.space, most, list(terms), asked)))
+        return dict(self._all(_COUNT, (query.space, most, list(terms), asked)))
 
     def longer(self, beginning: str, most: int, limit: int) -> list[str]:
         return []
 
     def corpus(self, space: str) -> Corpus:
         statement = "SELECT live, words::double precision / live FROM km_scope WHERE space = %s AND live > 0"
-        return next((Corpus(*counted) for counted in self._fetch_all(statement, (space,))), Corpus(0, 0.0))
+        return next((Corpus(*counted) for counted in self._all(statement, (space,))), Corpus(0, 0.0))
 
     def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         near = (query.space, reach)
-        found = self._fetch_all(_BESIDE, (*near, *near, list(contexts), list(contexts.values())))
+        found = self._all(_BESIDE, (*near, *near, list(contexts), list(contexts.values())))
         return {at: Beside(tuple(before), tuple(after)) for at, before, after in found}
 
     def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
         statement = "SELECT position, record, status FROM km_memory WHERE position = ANY(%s)"
-        found = {row.position: row for row in rows.read_rows(self._fetch_all(statement, (list(positions),)))}
+        found = {row.position: row for row in rows.read_rows(self._all(statement, (list(positions),)))}
         return [found[position] for position in positions if position in found]
 
     def _matches(self, query: Query, worth: Mapping[str, float], limit: int, offset: int = 0) -> Matches:
-        found = self._fetch_all(_ROWS, _values(query, worth, limit, offset))
+        found = self._all(_ROWS, _values(query, worth, limit, offset))
         scores = {position: score for position, *_, score in found}
         read = {row.position: row for row in rows.read_rows(found)}
         return Matches(tuple(Match(row, scores[at]) for at, row in read.items()), at_end=len(found) < limit)
