@@ -295,19 +295,40 @@ class Delivery:
         return self.remote_id is None and self.first_sent == 0
 
 
-class Transaction(Protocol):
+class Lookups(Protocol):
+    """What readers and changes look up alike."""
+
+    def row(self, memory_id: str) -> Row | None:
+        """None for one that is not there, or that is damaged: see `MemoryReader.is_there`."""
+        ...
+
+    def remains(self, memory_id: str) -> Row | None:
+        """What is known of a memory whose record is damaged: it says what it said last, as far as that is kept, or that
+        it is damaged. None for one that can be read, or of which nothing is known. A change that asks has to save or
+        erase the memory."""
+        ...
+
+    def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
+
+    def revisions(self, memory_id: str) -> list[Memory]:
+        """The earlier revisions of a memory, the latest first."""
+        ...
+
+    def facet(self, name: str, owner: str) -> JsonObject | None:
+        """What lies beside the owner under that name; `owner` is a memory id, or whatever else the facet is about."""
+        ...
+
+    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        """Facets of several names, each with its owners, in one statement: by name, each of which is in the answer, and
+        owner."""
+        ...
+
+
+class Transaction(Lookups, Protocol):
     """The store as one change sees it: its own writes included, nobody else's. Valid only inside the change."""
 
     @property
     def documents(self) -> DocumentRows: ...
-
-    def row(self, memory_id: str) -> Row | None: ...
-
-    def remains(self, memory_id: str) -> Row | None:
-        """See `MemoryReader.remains`. The caller has to save or erase the memory in the same change."""
-        ...
-
-    def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
     def same_as(self, memory: Memory) -> Row | None:
         """The latest live memory without a key that has the same text, title, type, metadata, origin and scope, as far
@@ -340,10 +361,6 @@ class Transaction(Protocol):
         """Write a line of the change feed: the memory was stored again and says what it said."""
         ...
 
-    def revisions(self, memory_id: str) -> list[Memory]:
-        """The earlier revisions of a memory, the latest first."""
-        ...
-
     def keep_revision(self, memory: Memory) -> None:
         """Write an earlier revision of a memory, as an import and a recovery do."""
         ...
@@ -358,14 +375,6 @@ class Transaction(Protocol):
 
     def unlearn(self, memory: Memory) -> None:
         """Words of a memory that was erased, and that no other memory uses, are offered to nobody any more."""
-        ...
-
-    def facet(self, name: str, owner: str) -> JsonObject | None:
-        """What lies beside the owner under that name; `owner` is a memory id, or whatever else the facet is about."""
-        ...
-
-    def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
-        """Those of the owner's facets of these names that exist, by name."""
         ...
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
@@ -436,12 +445,8 @@ def in_transaction(work: Callable[Concatenate[Transaction, P], T]) -> Callable[P
     return made
 
 
-class MemoryReader(Protocol):
+class MemoryReader(Lookups, Protocol):
     """Reading by id, key and scope. Safe from any thread; sees every committed change of every process."""
-
-    def row(self, memory_id: str) -> Row | None:
-        """None for one that is not there, or that is damaged: see `is_there`."""
-        ...
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
         """The rows of those memories, None for one that is not there, as far as there was time to look (monotonic)."""
@@ -451,18 +456,9 @@ class MemoryReader(Protocol):
         """Whether the store has a row for that id, readable or not."""
         ...
 
-    def remains(self, memory_id: str) -> Row | None:
-        """What is known of a memory whose record is damaged: it says what it said last, as far as that is kept, or that
-        it is damaged. None for one that can be read, or of which nothing is known."""
-        ...
-
     def damaged(self) -> list[str]:
         """The ids of all memories whose rows cannot be read, or not be found by id or key. Reads every row of the
         store."""
-        ...
-
-    def revisions(self, memory_id: str) -> list[Memory]:
-        """The earlier revisions of a memory, the latest first."""
         ...
 
     def with_revisions(self, more_than: int) -> dict[MemoryId, int]:
@@ -491,15 +487,8 @@ class MemoryReader(Protocol):
         none."""
         ...
 
-    def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
-
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         """The facets of that name that exist, by owner."""
-        ...
-
-    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
-        """Facets of several names, each with its owners, as `facets` finds them, in one statement. Every name is in the
-        answer."""
         ...
 
     def facets_named(self, name: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:

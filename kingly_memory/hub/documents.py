@@ -37,7 +37,7 @@ def documents_of(scope: str) -> str:
 
 def part(reader: StoreReader, memory_id: str, digest: str, number: int) -> str | None:
     owner = _part(memory_id, digest, number)
-    text: str | None = reader.facets(_PART, [owner]).get(owner, {}).get("text")
+    text: str | None = (reader.facet(_PART, owner) or {}).get("text")
     return text
 
 

@@ -29,7 +29,7 @@ class Feed:
     def changes(self, scope: str, request: ListChanges) -> JsonObject:
         """A page of the feed. A cursor that this hub never gave out, as after a restored backup, begins anew."""
         scope = documents_of(scope) if request.documents else scope
-        home = str(self._reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", ""))
+        home = str((self._reader.facet(HOME, INCARNATION) or {}).get("id", ""))
         last = self._reader.last_change(scope)
         mark, _, number = (request.since or "").rpartition(".")
         is_cursor = mark == home and re.fullmatch("[0-9]{1,15}", number) is not None and int(number) <= last

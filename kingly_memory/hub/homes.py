@@ -61,7 +61,7 @@ class Homes:
         """What is known of each home in each scope, the one that called last first. Raises StoreError."""
         if self._keeping is not None:
             wait([self._keeping])
-        kept = self._store.reader.facets(_FACET, [_OWNER]).get(_OWNER, {})
+        kept = self._store.reader.facet(_FACET, _OWNER) or {}
         with self._lock:
             calls = _merged(kept.get("calls", {}), self._news)
         return sorted(calls.values(), key=lambda one: str(one["at"]), reverse=True)

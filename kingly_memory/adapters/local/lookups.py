@@ -13,7 +13,7 @@ from kingly_memory.ports import Row
 
 
 class Lookups:
-    """A memory, what it said before, and what lies beside it. `_all` gives all rows of a statement."""
+    """Implements what both stores have of ports.Lookups. `_all` gives all rows of a statement."""
 
     _all: Callable[[str, tuple[Any, ...]], list[Any]]
     _get_memory, _id_of_key, _revisions = sql.GET_MEMORY, sql.ID_OF_KEY, sql.REVISIONS

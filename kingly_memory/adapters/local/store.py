@@ -136,14 +136,14 @@ class DiskStore:
         return self.write(change).result()
 
     def note_damaged(self, memory_ids: Sequence[str]) -> None:
-        noted = self.reader.facets(HOME, [READ]).get(READ, _UNREAD)
+        noted = self.reader.facet(HOME, READ) or _UNREAD
         known = dict.fromkeys([*noted["damaged"], *(f"memory {one}" for one in memory_ids)])
         if len(known) > len(noted["damaged"]):
             noted = {**noted, "damaged": list(known)[:MOST_DAMAGED]}
             self.write(lambda transaction: transaction.set_facet(HOME, READ, noted)).result()
 
     def read_share(self, now_s: float) -> None:
-        noted = self.reader.facets(HOME, [READ]).get(READ, _UNREAD)
+        noted = self.reader.facet(HOME, READ) or _UNREAD
         if 0 <= now_s - noted["at"] < A_DAY_S:
             return
         share = noted["share"]

@@ -291,10 +291,6 @@ class DiskTransaction(Lookups):
 
     # --- facets
 
-    def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
-        found = self.facets_of({name: [owner] for name in names})
-        return {name: by_owner[owner] for name, by_owner in found.items() if by_owner}
-
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         self._owners.pop(name, None)
         if value is None:

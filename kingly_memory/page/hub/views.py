@@ -283,7 +283,7 @@ def homes(looked: Looked) -> View:
 def _homes(looked: Looked, *, is_counted: bool = True) -> list[_Seen]:
     """What is known of homes in places that the viewer sees, the one that called last first."""
     reader = looked.hub.store.reader
-    incarnation = reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", "")
+    incarnation = (reader.facet(HOME, INCARNATION) or {}).get("id", "")
 
     def behind(scope: str, until: str | None) -> int | None:
         if until is None or not is_counted:

@@ -211,7 +211,8 @@ def _subject(transaction: Transaction, memory_id: MemoryId, remotes: Sequence[st
     waited_for = remotes if row.memory.type is MemoryType.WORKING else ()
     deliveries = (transaction.delivery(remote, memory_id) for remote in waited_for)
     is_awaited = any(one is not None and one.state in AWAITED for one in deliveries)
-    return subject(row, transaction.facets(FACETS, memory_id).get, awaited=is_awaited)
+    beside = transaction.facets_of({name: [memory_id] for name in FACETS})
+    return subject(row, lambda name: beside[name].get(memory_id), awaited=is_awaited)
 
 
 def _erase(transaction: Transaction, erased: Subject, remotes: Sequence[str]) -> None:
@@ -319,7 +320,8 @@ def _forget_summary(transaction: Transaction, entry: JsonObject, context: WriteC
     row = transaction.row(memory_id)
     if row is None or row.status is not MemoryStatus.LIVE or row.memory.revision != 1 + times_redacted(row.memory):
         return
-    if transaction.facets(("tier", "strength", "attention"), memory_id) != {"tier": entry["tier"]}:
+    is_judged = any(transaction.facet(name, memory_id) for name in ("strength", "attention"))
+    if is_judged or transaction.facet("tier", memory_id) != entry["tier"]:
         return
     ours = (memory_id, _SUMMED_UP.link_type, _SUMMED_UP.description)
     if all((link.source, link.link_type, link.description) == ours for link in links.of(transaction, memory_id)):

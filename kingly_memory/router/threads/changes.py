@@ -108,7 +108,8 @@ def _new_id(transaction: Transaction, thread: Named, share: Sequence[MemoryId], 
     for turn in range(1_000):
         seed = f"{context.space}\0{thread.id}\0{share[0]}\0{turn}"
         thread_id = pins.thread_id(context.now, sha256(seed.encode()).digest())
-        if not transaction.facets((THREAD, ATTENTION, contexts.FACET), owner(context.space, thread_id)):
+        whose = owner(context.space, thread_id)
+        if not any(transaction.facet(name, whose) for name in (THREAD, ATTENTION, contexts.FACET)):
             return thread_id
     raise AssertionError(thread.id)
 

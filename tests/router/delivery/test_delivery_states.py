@@ -7,7 +7,7 @@ From each state, once nothing fails any more, the remote must come to hold what 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -87,8 +87,8 @@ class Shelf:
     def erase(self, memory_id: str) -> None:
         del self.rows[memory_id]
 
-    def revision(self, memory_id: str, number: int) -> Memory | None:
-        return None
+    def revisions(self, memory_id: str) -> list[Memory]:
+        return []
 
     def keep_revision(self, memory: Memory) -> None: ...
 
@@ -100,9 +100,8 @@ class Shelf:
         found = self.beside.get(f"{name}:{owner}")
         return None if found is None else json.loads(found)
 
-    def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
-        found = {name: self.facet(name, owner) for name in names}
-        return {name: facet for name, facet in found.items() if facet is not None}
+    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        raise NotImplementedError
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         self.beside.pop(f"{name}:{owner}", None)
