@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import ssl
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import cast
 
@@ -15,9 +14,9 @@ from starlette.routing import Route
 
 from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.clock import SystemClock
-from kingly_memory.adapters.local.folder import try_lock
+from kingly_memory.adapters.local.folder import locked
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import InvalidSetting, StoreUnwritable
+from kingly_memory.errors import InvalidSetting, StoreBusy, StoreUnwritable
 from kingly_memory.extras import require
 from kingly_memory.home.own_files import make_folder
 from kingly_memory.home.place import hub_home
@@ -71,7 +70,7 @@ def run_hub(
     with ExitStack() as stack:
         _make(folder)
         if store is None:
-            stack.enter_context(_alone_in(folder))
+            _stay_alone(folder, stack)
         stack.enter_context(warnings_to_stderr())
         kept = opened(folder, store)
         stack.callback(kept.close)
@@ -142,16 +141,10 @@ def _make(home: Path) -> None:
         raise StoreUnwritable(str(home), error.strerror or "error") from error
 
 
-@contextmanager
-def _alone_in(home: Path) -> Iterator[None]:
+def _stay_alone(home: Path, stack: ExitStack) -> None:
     """A home has one hub: several of them share a PostgreSQL."""
     try:
-        descriptor = try_lock(home / "hub.lock")
-    except OSError as error:
-        raise StoreUnwritable(str(home), error.strerror or "error") from error
-    if descriptor is None:
-        raise InvalidSetting("home", f"{home} is being served by another hub; stop that one or name another home")
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+        stack.enter_context(locked(home / "hub.lock", 0))
+    except StoreBusy:
+        problem = f"{home} is being served by another hub; stop that one or name another home"
+        raise InvalidSetting("home", problem) from None
