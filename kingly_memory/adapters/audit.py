@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.dataclass import fields, is_dataclass
-from kingly_memory.errors import StoreUntrusted, StoreUnwritable
-from kingly_memory.home.own_files import check_folder, keep_out_of_git, make_folder, opened
+from kingly_memory.errors import StoreUntrusted
+from kingly_memory.home.own_files import check_folder, keep_out_of_git, make_folder, opened, writing_to
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import mended
 
@@ -113,7 +113,7 @@ def erase_records(folder: Path, texts: Sequence[str]) -> int:
     """Empty every record that says one of these texts, in whole words, where it stands, and count them: others may
     append meanwhile. Raises StoreUnwritable."""
     erased = 0
-    try:
+    with writing_to(folder):
         for path in folder.glob("*.jsonl") if texts else ():
             with os.fdopen(opened(path, os.O_RDWR), "r+b", 0) as file:
                 place = 0
@@ -123,8 +123,6 @@ def erase_records(folder: Path, texts: Sequence[str]) -> int:
                         erased += 1
                     place += len(line)
                 os.fsync(file.fileno())
-    except OSError as error:
-        raise StoreUnwritable(str(folder), error.strerror or "error") from error
     return erased
 
 

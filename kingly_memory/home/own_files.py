@@ -11,10 +11,11 @@ import fcntl
 import os
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kingly_memory.errors import StoreUntrusted
+from kingly_memory.errors import StoreUntrusted, StoreUnwritable
 
 PROJECT_FOLDER = ".kingly"
 OWN_FOLDERS = (PROJECT_FOLDER, "kingly")
@@ -72,6 +73,15 @@ def make_folder(folder: Path) -> None:
     if folder.parent.name in OWN_FOLDERS:
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Raises StoreUnwritable where the system does not let us write there."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnwritable(str(folder), error.strerror or "error") from error
 
 
 def tighten(folder: Path) -> None:

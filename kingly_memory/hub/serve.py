@@ -16,9 +16,9 @@ from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import InvalidSetting, StoreBusy, StoreUnwritable
+from kingly_memory.errors import InvalidSetting, StoreBusy
 from kingly_memory.extras import require
-from kingly_memory.home.own_files import make_folder
+from kingly_memory.home.own_files import make_folder, writing_to
 from kingly_memory.home.place import hub_home
 from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.access import Access, Gate
@@ -68,7 +68,8 @@ def run_hub(
     gate.access.check_bind(host)
     tls = certified(tls_cert, tls_key)
     with ExitStack() as stack:
-        _make(folder)
+        with writing_to(folder):  # several hubs may share it that keep their memories elsewhere
+            make_folder(folder)
         if store is None:
             _stay_alone(folder, stack)
         stack.enter_context(warnings_to_stderr())
@@ -131,14 +132,6 @@ def _where(home: Path, address: str | None) -> str:
     from kingly_memory.hub.postgres.store import shown
 
     return shown(address)
-
-
-def _make(home: Path) -> None:
-    """Several hubs may share it that keep their memories elsewhere."""
-    try:
-        make_folder(home)
-    except OSError as error:
-        raise StoreUnwritable(str(home), error.strerror or "error") from error
 
 
 def _stay_alone(home: Path, stack: ExitStack) -> None:

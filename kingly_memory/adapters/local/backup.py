@@ -22,8 +22,8 @@ from kingly_memory.adapters.local.engine import name_incarnation
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.trusted import take
 from kingly_memory.digests import blake2b
-from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
-from kingly_memory.home.own_files import on_the_disk
+from kingly_memory.errors import InvalidInput, StoreError
+from kingly_memory.home.own_files import on_the_disk, writing_to
 from kingly_memory.models import Backup, project_and_user
 
 _FIRST_BYTES = b"SQLite format 3\x00"
@@ -171,7 +171,7 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
     found = check(file, force=force)
     folder, key_name = Folder(home), keys.name_in(file)
     fresh = folder.restored
-    try:
+    with writing_to(home):
         folder.make()
         with locked(folder.write_lock, lock_wait_s):
             finished = folder.salvaged
@@ -197,8 +197,6 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
             shutil.rmtree(finished.store, ignore_errors=True)  # of an attempt that was interrupted
             fresh.store.rename(finished.store)  # who finds no store from here on takes this one, or waits for us
             aside = take(folder, finished, "replaced", was_trusted=True)
-    except OSError as error:
-        raise StoreUnwritable(str(home), error.strerror or "error") from error
     return found if aside is None else found._replace(put_aside=str(aside), purged=purged)
 
 

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from kingly_memory.adapters.local import sqlite
 from kingly_memory.adapters.local.safety import MAKE_READABLE, Inode, Malformed
-from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUnreadable, StoreUntrusted, StoreUnwritable
+from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUnreadable, StoreUntrusted
 from kingly_memory.home.own_files import (
     CAREFULLY,
     check_folder,
@@ -26,6 +26,7 @@ from kingly_memory.home.own_files import (
     make_folder,
     on_the_disk,
     opened,
+    writing_to,
 )
 from kingly_memory.text.writing import counted
 
@@ -172,12 +173,10 @@ class Folder:
         self.check()
         if self.exists():
             return
-        try:
+        with writing_to(self.home):
             make_folder(self.home)
             keep_out_of_git(self.home)
             self.store.mkdir(exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise StoreUnwritable(str(self.home), error.strerror or "error") from error
 
     def check(self) -> None:
         """Raise StoreUntrusted unless the folders and files are ours, no links, and nobody else can write to them."""
@@ -336,10 +335,9 @@ class WriteLock:
         descriptor = self._descriptor
         if descriptor is None or inode_of(self._path) != self._inode:
             self.close()
-            try:
-                descriptor = self._descriptor = _opened_lock(Path(self._path))
-            except OSError as error:
-                raise StoreUnwritable(str(Path(self._path).parent), error.strerror or "error") from error
+            path = Path(self._path)
+            with writing_to(path.parent):
+                descriptor = self._descriptor = _opened_lock(path)
             self._inode = inode_of(self._path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -27,7 +27,8 @@ from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.trusted import is_listed, is_trusted, take
-from kingly_memory.errors import StoreDamaged, StoreUnreadable, StoreUnwritable
+from kingly_memory.errors import StoreDamaged, StoreUnreadable
+from kingly_memory.home.own_files import writing_to
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import HOME, INCARNATION, Transaction
 from kingly_memory.text.writing import counted
@@ -68,14 +69,12 @@ def recover(folder: Folder, damage: Malformed) -> None:
         to_do = "Let that process store something, or end it as usual, and nothing is lost; a kill would lose the log"
         raise StoreDamaged(str(folder.home), "its log was deleted, and a process that still runs has it", to_do)
     _check_disk(folder)
-    try:
+    with writing_to(folder.home):
         if sqlite.key_name_of(folder.store) is None and (named := keys.name_in(folder.database)) is not None:
             keys.find(named, folder.store)  # a name without a key may come of a damaged beginning
             sqlite.mark(folder.store, named)  # the file that says so is gone or damaged, and nothing else
             return
         _replace(folder, damage)
-    except OSError as error:
-        raise StoreUnwritable(str(folder.home), error.strerror or "error") from error
 
 
 def _check_disk(folder: Folder) -> None:

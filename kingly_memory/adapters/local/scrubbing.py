@@ -16,8 +16,7 @@ from pathlib import Path
 
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
-from kingly_memory.errors import StoreUnwritable
-from kingly_memory.home.own_files import CAREFULLY
+from kingly_memory.home.own_files import CAREFULLY, writing_to
 from kingly_memory.models import Scope
 from kingly_memory.ports import Scrubbed
 
@@ -30,7 +29,7 @@ MERGED = 2
 def scrub(folder: Folder, memory_ids: Collection[str], spaces: Sequence[str], lock_wait_s: float) -> Scrubbed:
     """See `ports.LocalStore.scrub`."""
     needles = [one.encode() for one in memory_ids]
-    try:
+    with writing_to(folder.home):
         for edited in folder.home.glob("edit-*-*.md"):  # see `cli.memories.edit`
             if edited.name.removeprefix("edit-").rpartition("-")[0] in memory_ids:
                 edited.unlink(missing_ok=True)
@@ -47,8 +46,6 @@ def scrub(folder: Folder, memory_ids: Collection[str], spaces: Sequence[str], lo
             for replaced in _folders(folder.home, "store.replaced-*")
             if _holds(replaced, needles) or any(_holds_space(replaced, space) for space in spaces)
         ]
-    except OSError as error:
-        raise StoreUnwritable(str(folder.home), error.strerror or "error") from error
     try:
         with closing(sqlite.connect(folder.database, timeout=lock_wait_s)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
