@@ -228,13 +228,10 @@ class Sentinel:
     def read(self) -> int | None:
         """None when there is none, when it cannot be read, or when something else lies in its place."""
         try:
-            descriptor = opened(self.path, os.O_RDONLY)
+            with os.fdopen(opened(self.path, os.O_RDONLY), "rb", 0) as file:
+                return self._number(file.read(_SENTINEL_BYTES))
         except (OSError, StoreUntrusted):
             return None
-        try:
-            return self._number(os.read(descriptor, _SENTINEL_BYTES))
-        finally:
-            os.close(descriptor)
 
     def is_written(self) -> bool:
         """Whether a commit was ever acknowledged here."""

@@ -58,15 +58,12 @@ def connect(database: Path, how: str = "", key_name: str | None = None, **option
 def key_name_of(store: Path) -> str | None:
     """The name of the key that the store in that folder is encrypted with; None when it is not."""
     try:
-        descriptor = os.open(f"{store}/{MARK}", os.O_RDONLY | CAREFULLY)
+        with os.fdopen(os.open(f"{store}/{MARK}", os.O_RDONLY | CAREFULLY), "rb", 0) as file:
+            found = file.read(_MARK_BYTES) or b""
     except OSError:
         return None
-    try:
-        found = os.read(descriptor, _MARK_BYTES)
-        name = found[:_KEY_NAME_DIGITS]
-        return name.decode() if not name.strip(b"0123456789abcdef") and found == _marked(name) else None
-    finally:
-        os.close(descriptor)
+    name = found[:_KEY_NAME_DIGITS]
+    return name.decode() if not name.strip(b"0123456789abcdef") and found == _marked(name) else None
 
 
 def mark(store: Path, key_name: str | None) -> None:

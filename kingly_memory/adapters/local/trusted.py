@@ -16,7 +16,7 @@ from pathlib import Path
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import InvalidInput, StoreError, StoreLocked, StoreUntrusted
-from kingly_memory.home.own_files import lock, make_folder, opened
+from kingly_memory.home.own_files import CAREFULLY, lock, make_folder, opened
 from kingly_memory.home.place import user_data_folder
 from kingly_memory.home.trust import HOME_ENTRY, TrustList, place
 from kingly_memory.models import JsonObject
@@ -44,11 +44,8 @@ def _is_made_just_now(folder: Folder) -> bool:
     """True when another process made the home and listed it meanwhile: it holds the write lock from before there is a
     store until the list names it. Nothing is made for this in a home that came from elsewhere."""
     with suppress(OSError):
-        descriptor = os.open(folder.write_lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            lock(descriptor, _LOCK_WAIT_S)
-        finally:
-            os.close(descriptor)  # which lets go of the lock
+        with os.fdopen(os.open(folder.write_lock, os.O_RDONLY | CAREFULLY), "rb", 0) as held:
+            lock(held.fileno(), _LOCK_WAIT_S)  # the end of the block lets go of it
         return is_trusted(folder)
     return False
 
