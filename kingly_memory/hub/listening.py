@@ -82,7 +82,7 @@ def quiet_server(
     config = uvicorn.Config(
         application,
         http=Connection,
-        backlog=limits.accepted_at_once,
+        backlog=max(1, limits.connections // 4),  # accepted in one turn of the event loop, before any is closed
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -167,11 +167,6 @@ class Limits:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(_MOST_CONNECTIONS, files // 2)
         return cls(most)
-
-    @property
-    def accepted_at_once(self) -> int:
-        """How many connections the event loop accepts in one turn, before it closes any."""
-        return max(1, self.connections // 4)
 
 
 class Connections(ServerState):
