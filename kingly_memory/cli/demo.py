@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
@@ -21,13 +20,14 @@ import httpx
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import receipt_lines
-from kingly_memory.cli.output import Output, duration
+from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import warnings_on
 from kingly_memory.cli.search import search_lines
 from kingly_memory.extras import require
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
+from kingly_memory.text.times import duration
 from kingly_memory.text.writing import counted
 
 PROJECT = "harbour-board"
@@ -141,7 +141,7 @@ class _Story:
     def search(self, memory: SyncMemoryRouter, queries: Iterable[str]) -> None:
         for query in queries:
             results = memory.search(query, limit=2)
-            lines = (f"   {line}" for line in search_lines(results, datetime.now(UTC)) if line)
+            lines = (f"   {line}" for line in search_lines(results) if line)
             self.tell("searched", {"query": query, **results.to_json()}, [f"? {query}", *lines])
 
     def sync(self, memory: SyncMemoryRouter) -> None:

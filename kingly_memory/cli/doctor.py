@@ -6,7 +6,6 @@ import os
 import platform
 import sqlite3
 import stat
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from kingly_memory.adapters.local.sql import LAYOUT, SHARES
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, ago
+from kingly_memory.cli.output import Answer, Output
 from kingly_memory.cli.place import elsewhere, reading, resolved_place
 from kingly_memory.cli.remotes import NOTE, OK, PROBLEM, Finding, Findings, Level, of_remotes
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
@@ -24,6 +23,7 @@ from kingly_memory.home.own_files import check_folder
 from kingly_memory.home.place import KEY, KEY_FILE, Place
 from kingly_memory.models import whose
 from kingly_memory.settings import Settings, inert, unknown_variables
+from kingly_memory.text.times import ago
 from kingly_memory.text.writing import counted
 from kingly_memory.version import __version__
 
@@ -51,23 +51,18 @@ def doctor(options: Options, out: Output) -> Answer:
             about = "remote" if label is None else f"remote {label}"
             what = f"{error.problem}; nothing is sent there"
             findings.append(PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
-        findings += _place(options, place, datetime.now(UTC), out)
+        findings += _place(options, place, out)
     problems = sum(finding.level is Level.PROBLEM for finding in findings)
     lines = []
     for finding in findings:
-        lines += [
-            f"{finding.level:<8} {finding.about}: {finding.what}",
-            *([f"         → {finding.to_do}"] if finding.to_do else []),
-        ]
+        lines.append(f"{finding.level:<8} {finding.about}: {finding.what}")
+        lines += [f"         → {finding.to_do}"] if finding.to_do else []
     verdict = f"{counted(problems, 'problem')} to look at" if problems else "nothing needs you"
-    return Answer(
-        {"findings": [finding._asdict() for finding in findings], "problems": problems},
-        [*lines, "", verdict],
-        1 if problems else 0,
-    )
+    data = {"findings": [finding._asdict() for finding in findings], "problems": problems}
+    return Answer(data, [*lines, "", verdict], 1 if problems else 0)
 
 
-def _place(options: Options, place: Place, now: datetime, out: Output) -> Findings:
+def _place(options: Options, place: Place, out: Output) -> Findings:
     who = "no agent is named" if place.agent is None else f"agent {place.agent!r} speaks"
     yield OK("project", f"memories belong to {whose(place.space)}; {who}")
     yield _sqlite(sqlite3.sqlite_version_info)
@@ -94,7 +89,7 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
         if (moved := elsewhere(options, out)) is not None:
             yield Finding(Level.PROBLEM if moved.is_all else Level.NOTE, "projects", moved.what, moved.to_do)
     yield from _ways(place)
-    yield from _hooks(place.home, now)
+    yield from _hooks(place.home, datetime.now(UTC))
 
 
 def _encryption(home: Path) -> Findings:
@@ -136,17 +131,14 @@ def _meaning() -> Finding:
         meaning = parts.meaning(settings)
     except InvalidSetting as error:
         return PROBLEM("vectors", str(error), "until then no router opens; hooks recall by words")
-    if meaning is not None:
-        if parts.light_vectors_name(settings) is None:
-            what = f"routers find memories by meaning too, with {parts.shown_embedder(settings.embedder)}"
-            what += "; commands and hooks by words"
-            return OK("vectors", f"{what}; `kingly-memory embedder status` asks it")
-        what = "routers and `search` find memories by meaning too, with wordllama; hooks by words"
-        return OK("vectors", what)
-    what = "memories are found by their words alone"
-    if settings.embedder == "none":
-        return OK("vectors", f"{what}, as KINGLY_EMBEDDER says")
-    return OK("vectors", f"{what}; kingly-memory[semantic] adds their meaning")
+    if meaning is None:
+        is_chosen = settings.embedder == "none"
+        why = ", as KINGLY_EMBEDDER says" if is_chosen else "; kingly-memory[semantic] adds their meaning"
+        return OK("vectors", f"memories are found by their words alone{why}")
+    if parts.light_vectors_name(settings) is not None:
+        return OK("vectors", "routers and `search` find memories by meaning too, with wordllama; hooks by words")
+    what = f"routers find memories by meaning too, with {parts.shown_embedder(settings.embedder)}"
+    return OK("vectors", f"{what}; commands and hooks by words; `kingly-memory embedder status` asks it")
 
 
 def _sqlite(version: tuple[int, ...]) -> Finding:
@@ -241,8 +233,7 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
         what = f"a sweep met damaged rows: {', '.join(met[:DAMAGED_SHOWN])}"
         yield PROBLEM("read", what, "`kingly-memory doctor --read-all` says what is damaged now; check the disk")
     if whole_s := read_over.get("whole"):
-        when = ago(datetime.fromtimestamp(whole_s, UTC), datetime.now(UTC))
-        yield OK("read", f"every row was read since {when}")
+        yield OK("read", f"every row was read since {ago(datetime.fromtimestamp(whole_s, UTC))}")
     elif memories["total"]:
         what = f"sweeps have read {read_over.get('share', 0)} of {SHARES} parts of the rows for damage, one part a day"
         yield OK("read", f"{what}; `doctor --read-all` reads all now")
@@ -272,17 +263,14 @@ def _hooks(home: Path, now: datetime) -> Findings:
     """Report failures of hooks, which say nothing themselves."""
     from kingly_memory.hosts import hook_log
 
-    lately = [one for one in hook_log.failures(now) if one.home in (None, str(home))]
-    if not lately:
+    failed: dict[tuple[str, str, str | None], list[datetime]] = {}
+    for one in hook_log.failures(now):
+        if one.home in (None, str(home)):
+            failed.setdefault((one.event, one.problem, one.home), []).append(one.at)
+    if not failed:
         yield OK("hooks", "no failure in the last day that is not over")
-    for (event, problem, in_home), count in Counter(
-        (failure.event, failure.problem, failure.home) for failure in lately
-    ).items():
-        last = max(
-            failure.at
-            for failure in lately
-            if (failure.event, failure.problem, failure.home) == (event, problem, in_home)
-        )
+    for (event, problem, in_home), moments in failed.items():
+        count, last = len(moments), max(moments)
         times = "once" if count == 1 else f"{count:,} times"
         anywhere = " in this or another project" if in_home is None else ""
         what = f"the hook {event} failed {times}{anywhere} in the last day, last {ago(last, now)}: {problem}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import restore, summary
-from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, shortened, table, width
-from kingly_memory.cli.place import arguments, command, place_of, reading, routing
+from kingly_memory.cli.output import Answer, Output, Table, facts, one_line, width
+from kingly_memory.cli.place import answered, arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.text.writing import counted
+from kingly_memory.text.times import ago
+from kingly_memory.text.writing import counted, shortened
 
 if TYPE_CHECKING:
+    from kingly_memory.lifecycle.policies import Faded
     from kingly_memory.router.projects import Moved
     from kingly_memory.router.purging import Purged
     from kingly_memory.router.sweep.condition import ArchivePage
@@ -35,13 +37,9 @@ archive_restore = restore
 def sweep(options: Options, out: Output) -> Answer:
     if options.undo:
         return _undo(options, out)
-    place = place_of(options, out)
-    with routing(place, out, reads=options.dry_run) as router:
-        report = router.sweep(options.policies, options.dry_run)
-    data = report.to_json()
-    with reading(place, out) as reader:  # looking at them is no use of them
-        names = reader.named([action["memory_id"] for action in data["actions"][:ACTIONS_SHOWN]])
-    return Answer(data, sweep_lines(report, names, command(options, "sweep --undo")))
+    report = answered(options, out)
+    names = _named(options, out, [action["memory_id"] for action in report.actions[:ACTIONS_SHOWN]])
+    return Answer(report.to_json(), sweep_lines(report, names, command(options, "sweep --undo")))
 
 
 def purge(options: Options, out: Output) -> Answer:
@@ -207,6 +205,12 @@ def _strength(strength: float) -> str:
     return f"{math.floor(strength * 100) / 100:.2f}"
 
 
+def _named(options: Options, out: Output, ids: Sequence[str]) -> Mapping[str, Memory]:
+    """Those memories, also from the archive; looking at them is no use of them."""
+    with reading(place_of(options, out), out) as reader:
+        return reader.named(ids)
+
+
 def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
     """What a person calls a memory, and what it says."""
     return (memory_id, "") if memory is None else (memory.key or memory_id, summary(memory, width()))
@@ -214,19 +218,17 @@ def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
 
 def weak(options: Options, out: Output) -> Answer:
     limit = validation.count("limit", options.limit, most=1_000)
-    place = place_of(options, out)
-    with routing(place, out, reads=True) as router:
-        faded = router.weak(options.agent)
+    faded = answered(options, out)
     lists = {"forgettable": faded.forgettable, "weak": faded.recoverable, "protected": faded.protected}
     shown = [(state, one) for state, several in lists.items() for one in several[:limit]]
-    with reading(place, out) as reader:
-        names = reader.named([memory.memory_id for _, memory in shown])
-    rows = [
-        (state, f"{memory.strength:.2f}", *_labels(names.get(memory.memory_id), memory.memory_id))
-        for state, memory in shown
-    ]
-    lines = table(rows, ("STATE", "STRENGTH", "MEMORY", "TEXT")) if rows else ["no memory has faded"]
-    if hidden := sum(map(len, lists.values())) - len(rows):
+    names = _named(options, out, [memory.memory_id for _, memory in shown])
+
+    def row(found: tuple[str, Faded]) -> Sequence[object]:
+        state, memory = found
+        return state, f"{memory.strength:.2f}", *_labels(names.get(memory.memory_id), memory.memory_id)
+
+    lines = Table(("STATE", "STRENGTH", "MEMORY", "TEXT"), row, "no memory has faded")(shown, options)
+    if hidden := sum(map(len, lists.values())) - len(shown):
         lines.append(f"{hidden:,} more; --limit shows them")
     if faded.forgettable:
         lines.append(f"archive the forgettable: {command(options, 'sweep --policy strength')}")
@@ -236,14 +238,14 @@ def weak(options: Options, out: Output) -> Answer:
 
 
 def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
-    now, lines = datetime.now(UTC), list[str]()
+    lines = list[str]()
     for entry in page.entries:
         memory, why = entry.memory, entry.why
         lines.append(shortened("  ".join(_labels(memory, memory.id)), width()))
         if why is None:
             lines.append("    it came with an import")
             continue
-        fields, when = why.to_json(), ago(datetime.fromtimestamp(why.at, UTC), now)
+        fields, when = why.to_json(), ago(datetime.fromtimestamp(why.at, UTC))
         strength = fields["figures"].get("strength")
         at = "" if strength is None else f" ({_strength(strength)})"
         lines.append(shortened(f"    {when}, {fields['policy']}: {one_line(fields['reason'])}{at}", width()))
@@ -258,19 +260,13 @@ def stats_lines(stats: JsonObject, _: Options) -> list[str]:
     tiers = " · ".join(f"{count:,} {tier}" for tier, count in stats["tier_counts"].items())
     strengths = " · ".join(f"{count:,} {state}" for state, count in stats["strength"].items())
     ups, downs, searches = stats["promotions_last_hour"], stats["demotions_last_hour"], stats["searches"]
-    return facts(
-        [
-            ("tiers", f"{tiers} (how near at hand: what is used is fast, what rests long is glacial)"),
-            ("strength", strengths),
-            ("archive", counted(stats["archived"], "memory")),
-            ("moves", f"{ups:,} up and {downs:,} down in the last hour"),
-            (
-                "searches",
-                f"{stats['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet",
-            ),
-            (
-                "surprise",
-                f"{stats['avg_surprise_score']:.2f} on average: how much more useful memories were than predicted",
-            ),
-        ]
-    )
+    found = f"{stats['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet"
+    rows = {
+        "tiers": f"{tiers} (how near at hand: what is used is fast, what rests long is glacial)",
+        "strength": strengths,
+        "archive": counted(stats["archived"], "memory"),
+        "moves": f"{ups:,} up and {downs:,} down in the last hour",
+        "searches": found,
+        "surprise": f"{stats['avg_surprise_score']:.2f} on average: how much more useful memories were than predicted",
+    }
+    return facts(rows.items())

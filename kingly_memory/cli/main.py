@@ -15,8 +15,6 @@ from kingly_memory.cli.commands import (
     FILES,
     NAMED,
     NAMES_ELSEWHERE,
-    OF_REMOTES,
-    READ_HERE,
     Command,
     Options,
     commands,
@@ -24,7 +22,7 @@ from kingly_memory.cli.commands import (
 )
 from kingly_memory.cli.output import Answer, Output, facts
 from kingly_memory.cli.parser import PROGRAM, UsageError, help_of, parse
-from kingly_memory.cli.place import arguments, elsewhere, place_of, reading, routing, whole_ids
+from kingly_memory.cli.place import answered, elsewhere, whole_ids
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError, NothingUnder
 from kingly_memory.models import JsonObject
@@ -76,21 +74,16 @@ def _run(command: Command, options: Options, out: Output) -> int:
         moved = elsewhere(options, out)
         if moved is not None and (moved.is_all or command.name == "status"):
             out.note(f"{moved.what}; {moved.to_do}")
-    done = _answered(command, options, out) if own is None else own(options, out)
+    done = _shown(command, options, out) if own is None else own(options, out)
     if isinstance(done, Answer):
         out.show(done.data, done.lines)
         return done.code
     return int(done)  # it has shown what there was
 
 
-def _answered(command: Command, options: Options, out: Output) -> Answer:
+def _shown(command: Command, options: Options, out: Output) -> Answer:
     """What every verb does that has no function of its own here: call it, and show what it answers."""
-    place = place_of(options, out, needs_record=command.name.partition(" ")[0] in OF_REMOTES)
-    verb = cast("Verb", command.verb)
-    fields = arguments(verb, options, place)
-    is_here = command.name in READ_HERE
-    with reading(place, out) if is_here else routing(place, out, reads=verb.only_reads(fields)) as memory:
-        result = verb.found(verb.call(memory, fields), fields)
+    result = answered(options, out)
     data, lines = _as_json(command, result), _of_the_family(command, "_lines")
     if lines is None:
         from kingly_memory.cli.printing import PRINTED
@@ -101,7 +94,7 @@ def _answered(command: Command, options: Options, out: Output) -> Answer:
         return Answer(data, [printed] if isinstance(printed, str) else printed)
     if hasattr(result, "message"):
         return Answer(data, [result.message])
-    return Answer(data, facts((name, str(value)) for name, value in data.items()))
+    return Answer(data, facts(data.items()))
 
 
 def _of_the_family(command: Command, ending: str) -> Any:
@@ -112,15 +105,10 @@ def _of_the_family(command: Command, ending: str) -> Any:
 
 
 def _as_json(command: Command, result: Any) -> JsonObject:
-    if isinstance(result, dict):
-        return result
-    if hasattr(result, "to_json"):
-        data: JsonObject = result.to_json()
-        return data
-    name = NAMED.get(command.name) or cast("Verb", command.verb).name
-    if isinstance(result, list | tuple):
-        return {name: [item.to_json() if hasattr(item, "to_json") else item for item in result]}
-    return {name: result}
+    from kingly_memory.plain import plain  # what a file prints by itself does without
+
+    data = plain(result)
+    return data if isinstance(data, dict) else {NAMED.get(command.name) or cast("Verb", command.verb).name: data}
 
 
 # --- what went wrong --------------------------------------------------------------------------------------------------

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import (
-    Answer,
-    Output,
-    Table,
-    ago,
-    begun,
-    duration,
-    facts,
-    harmless,
-    one_line,
-    shortened,
-    table,
-    when,
-    width,
-)
+from kingly_memory.cli.output import Answer, Output, Table, begun, facts, harmless, one_line, width
 from kingly_memory.cli.place import (
     adding,
+    answered,
     arguments,
+    asked,
     author,
     command,
     is_about_a_token,
@@ -41,6 +28,7 @@ from kingly_memory.cli.place import (
 )
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, KinglyMemoryError, NothingUnder
 from kingly_memory.filters import NOTHING_FITS
+from kingly_memory.home.place import editor
 from kingly_memory.models import (
     DeliveryState,
     JsonObject,
@@ -53,14 +41,12 @@ from kingly_memory.models import (
     RemoteUse,
     moment_text,
 )
-from kingly_memory.text.writing import counted
+from kingly_memory.text.times import ago, duration, when
+from kingly_memory.text.writing import counted, shortened
 
 _TAKEN_OUT = "`kingly-memory purge` erases it, KINGLY_REDACT_SECRETS=1 keeps such out"
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
-
-
-T = TypeVar("T")
 
 
 class InArchive(InvalidInput):
@@ -71,19 +57,11 @@ class InArchive(InvalidInput):
         super().__init__("key_or_id", problem)
 
 
-def named(result: T | None, options: Options) -> T:
-    """What the command names. Raises NothingUnder where nothing has that name."""
-    if result is None:
-        raise NothingUnder(options.key_or_id)
-    return result
-
-
 def store(options: Options, out: Output) -> Answer:
     from kingly_memory.app.parts import secured
 
     place = secured(place_of(options, out))  # before it is read for the first time
     fields = arguments(options.command.verb, options, place)
-    fields["origin"] = options.origin or author(place)
     if options.wait is None and place.has_remote and not options.require_remote:
         fields["wait"] = REMOTE_WAIT_S
     before = None
@@ -143,25 +121,20 @@ def get(options: Options, out: Output) -> Answer:
 
 
 def list_lines(page: Page, options: Options) -> list[str]:
-    def kind(memory: Memory) -> str:
-        """Its type, and what sets it apart from most of the project's."""
+    def row(memory: Memory) -> Sequence[object]:
+        """With its type, what sets it apart from most of the project's."""
         marks = ["every project"] if memory.scope.project is None and not options.everywhere else []
         marks += ["archived"] if memory.id in page.archived else []
-        return f"{memory.type} ({', '.join(marks)})" if marks else memory.type
+        kind = f"{memory.type} ({', '.join(marks)})" if marks else memory.type
+        return memory.key or memory.id, kind, memory.created_at, summary(memory, width())
 
-    now = datetime.now(UTC)
-    rows = [
-        (memory.key or memory.id, kind(memory), ago(memory.created_at, now), summary(memory, width()))
-        for memory in page
-    ]
-    more = [] if page.next_before is None else [f"more: the same with --before {page.next_before}"]
-    none = ["no memories", *([] if options.filter is None else [NOTHING_FITS])]
-    return [*(table(rows) or none), *more]
+    lines = Table((), row, "no memories")(page, options)
+    lines += [NOTHING_FITS] if not len(page) and options.filter is not None else []
+    return [*lines, *([] if page.next_before is None else [f"more: the same with --before {page.next_before}"])]
 
 
 def forget(options: Options, out: Output) -> Answer:
-    with routing(place_of(options, out), out) as router:
-        memory = named(router.forget(options.key_or_id), options)
+    with asked(options, out) as (memory, router):
         away = _links_that(router.status(), lambda link: link["state"] == LinkState.OFFLINE)
     lines = [f"forgotten: {summary(memory)}"]
     if memory.origin is Origin.REMOTE:
@@ -172,12 +145,11 @@ def forget(options: Options, out: Output) -> Answer:
 
 
 def restore(options: Options, out: Output) -> Answer:
-    place, name = place_of(options, out), options.key_or_id
-    with reading(place, out) as reader:
+    name = options.key_or_id
+    with reading(place_of(options, out), out) as reader:
         row = reader.find(name)
         is_there = row is not None and row.status is MemoryStatus.LIVE and reader.get(name) is not None
-    with routing(place, out) as router:
-        memory = named(router.restore(name, options.revision), options)
+    memory = answered(options, out)
     if options.revision is not None and is_there and row is not None and row.memory.revision == memory.revision:
         outcome = "nothing was restored, it says that already"
     elif options.revision is not None:
@@ -188,12 +160,9 @@ def restore(options: Options, out: Output) -> Answer:
 
 
 def update(options: Options, out: Output) -> Answer:
-    place = place_of(options, out)
-    fields = arguments(options.command.verb, options, place)
-    with reading(place, out) as reader:
+    with reading(place_of(options, out), out) as reader:
         before = reader.find(options.key_or_id)
-    with routing(place, out) as router:
-        receipt: Receipt = named(options.command.verb.call(router, fields), options)
+    receipt = answered(options, out)
     is_same = before is not None and before.memory.revision == receipt.revision and options.ttl is None
     return Answer(receipt.to_json(), ["nothing was changed"] if is_same else receipt_lines(receipt))
 
@@ -211,10 +180,8 @@ def history_lines(revisions: Sequence[Memory], options: Options) -> list[str]:
 
 
 def diff(options: Options, out: Output) -> Answer:
-    with reading(place_of(options, out), out) as reader:
-        difference = reader.diff(options.key_or_id, options.a, options.b)
+    with asked(options, out) as (difference, reader):
         history = {one.revision: one for one in reader.history(options.key_or_id)}
-    difference = named(difference, options)
     if difference or len(history) == 1:
         return Answer({"diff": difference}, difference.splitlines() or ["there is only one revision"])
     newest, before, *_ = history
@@ -238,61 +205,73 @@ def tag(options: Options, out: Output) -> Answer:
             raise InArchive(name) if router.history(name) else NothingUnder(name)
         kept = [one for one in memory.tags if one not in (options.remove or ())]
         tags = list(dict.fromkeys([*kept, *(options.add or ())]))
-        if tags != list(memory.tags):
-            named(router.update(name, tags=tags, if_revision=memory.revision), options)
+        if tags != list(memory.tags) and router.update(name, tags=tags, if_revision=memory.revision) is None:
+            raise NothingUnder(name)
     return Answer({"id": memory.id, "key": memory.key, "tags": tags}, [", ".join(tags) or "no tags"])
 
 
 def edit(options: Options, out: Output) -> Answer:
-    """The text in the editor of VISUAL or EDITOR, else vi, and what is saved there as a new revision."""
-    import subprocess
-    from shlex import split
-    from tempfile import mkstemp
-
-    from kingly_memory.home.place import editor
-
-    said = editor()
-    try:
-        command_line = split(said or "vi")
-    except ValueError as error:
-        raise InvalidInput("EDITOR", f"{(said or '')[:80]!r} is no command ({error})") from None
-    place = place_of(options, out)
+    """The text in the editor, and what is saved there as a new revision."""
+    place, name = place_of(options, out), options.key_or_id
     with routing(place, out) as router:
-        memory = named(router.get(options.key_or_id), options)
+        memory = router.get(name)
+        if memory is None:
+            raise NothingUnder(name)
         if memory.scope.space != place.space:
-            raise KeptForEveryProject(options.key_or_id)  # before anything is written in vain
-        if said is None and not sys.stdin.isatty():
-            raise InvalidInput("EDITOR", "is not set, and there is no terminal for vi; set it, or use `update`")
-        # Nobody else may read it. By the id `purge` finds what an edit that was killed has left.
-        descriptor, name = mkstemp(dir=place.home, prefix=f"edit-{memory.id}-", suffix=".md")
-        file, is_kept = Path(name), False
-        try:
-            with os.fdopen(descriptor, "wb") as begun:
-                begun.write(memory.content.encode() + b"\n")
-            try:
-                code = subprocess.run([*command_line, file], check=False).returncode  # noqa: S603  # the caller's own
-            except OSError as error:
-                raise InvalidInput("EDITOR", f"{command_line[0]!r} cannot be started ({error.strerror})") from None
-            if code:
-                raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
-            text = file.read_bytes().decode().rstrip("\n")
+            raise KeptForEveryProject(name)  # before anything is written in vain
+        with _edited(memory, _editor(), place.home, out) as text:
             if text == memory.content.rstrip("\n"):
                 return Answer({"changed": False}, ["nothing was changed"])
-            changed = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
-            receipt = named(changed, options)
-        except OSError as error:
-            raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
-        except (KinglyMemoryError, ValueError, KeyboardInterrupt) as error:
-            written = file.read_bytes().strip() if file.exists() else b""
-            if is_kept := written not in (b"", memory.content.encode().strip()):
-                out.note(f"what you wrote is kept in {file}")
-            if not isinstance(error, UnicodeDecodeError):
-                raise
-            raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
-        finally:
-            if not is_kept:
-                file.unlink(missing_ok=True)
+            receipt = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
+            if receipt is None:
+                raise NothingUnder(name)
     return Answer(receipt.to_json(), receipt_lines(receipt))
+
+
+def _editor() -> list[str]:
+    """The command line of VISUAL or EDITOR, else vi."""
+    from shlex import split
+
+    said = editor()
+    if said is None and not sys.stdin.isatty():
+        raise InvalidInput("EDITOR", "is not set, and there is no terminal for vi; set it, or use `update`")
+    try:
+        return split(said or "vi")
+    except ValueError as error:
+        raise InvalidInput("EDITOR", f"{(said or '')[:80]!r} is no command ({error})") from None
+
+
+@contextmanager
+def _edited(memory: Memory, command_line: Sequence[str], home: Path, out: Output) -> Iterator[str]:
+    """What the editor has made of the text. Where the block raises, that is kept in a file."""
+    import subprocess
+    from tempfile import mkstemp
+
+    # Nobody else may read it. By the id `purge` finds what an edit that was killed has left.
+    descriptor, name = mkstemp(dir=home, prefix=f"edit-{memory.id}-", suffix=".md")
+    file, is_kept = Path(name), False
+    try:
+        with os.fdopen(descriptor, "wb") as begun:
+            begun.write(memory.content.encode() + b"\n")
+        try:
+            code = subprocess.run([*command_line, file], check=False).returncode  # noqa: S603  # the caller's own
+        except OSError as error:
+            raise InvalidInput("EDITOR", f"{command_line[0]!r} cannot be started ({error.strerror})") from None
+        if code:
+            raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
+        yield file.read_bytes().decode().rstrip("\n")
+    except OSError as error:
+        raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
+    except (KinglyMemoryError, ValueError, KeyboardInterrupt) as error:
+        written = file.read_bytes().strip() if file.exists() else b""
+        if is_kept := written not in (b"", memory.content.encode().strip()):
+            out.note(f"what you wrote is kept in {file}")
+        if not isinstance(error, UnicodeDecodeError):
+            raise
+        raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
+    finally:
+        if not is_kept:
+            file.unlink(missing_ok=True)
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:
@@ -322,16 +301,15 @@ def summary(memory: Memory, most: int = 48) -> str:
     return shortened(one_line(begun(memory)), most)
 
 
-def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
-    now = datetime.now(UTC)
+def _details(memory: Memory, remote_id: str | None = None) -> list[str]:
     details = {
         "key": memory.key,
         "id": memory.id,
         "remote id": remote_id,
         "title": memory.title,
         "type": memory.type,
-        "significance": f"{memory.significance:g}",
-        "confidence": f"{memory.confidence:g}",
+        "significance": memory.significance,
+        "confidence": memory.confidence,
         "tags": ", ".join(memory.tags),
         "context": memory.scope.context_id,
         "agent": memory.scope.agent,
@@ -339,12 +317,10 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
         "created": when(memory.created_at),
         "ends": None if memory.ends_at is None else end_line(moment_text(memory.ends_at), memory.lifetime_s),
         "stored": f"{memory.sightings} times" if memory.sightings > 1 else None,
-        "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
-        "metadata": json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else None,
+        "revision": f"{memory.revision}, {ago(memory.updated_at)}" if memory.revision > 1 else None,
+        "metadata": memory.metadata or None,
     }
-    yield from facts([(name, value) for name, value in details.items() if value])
-    yield ""
-    yield harmless(memory.content)
+    return [*facts(details.items()), "", harmless(memory.content)]
 
 
 def explanation(explained: JsonObject) -> list[str]:
@@ -370,7 +346,7 @@ def explanation(explained: JsonObject) -> list[str]:
     for remote in explained["remotes"]:
         called = f", which calls it {remote['remote_id']}" if remote["remote_id"] else ""
         remotes.append(("remote", f"{remote['delivery'].replace('_', ' ')}, {remote['endpoint']}{called}"))
-    return facts([*((name, text) for name, text in rows.items() if text is not None), *remotes])
+    return facts([*rows.items(), *remotes])
 
 
 def strength_line(strength: JsonObject) -> str:

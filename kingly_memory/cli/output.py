@@ -10,19 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from io import TextIOWrapper
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.text.times import ago, duration
+from kingly_memory.text.writing import shortened
 from kingly_memory.validation import mended
 
-_MINUTE = 60
-_HOUR = 60 * _MINUTE
-_DAY = 24 * _HOUR
-_FORTNIGHT = 14 * _DAY
-_JUST_NOW = 45
 _WIDTH = 100
 _GAP = "  "
 _BOLD, _RED, _PLAIN, _ERASED, _CLEARED = "\033[1m", "\033[31m", "\033[0m", "\r\033[K", "\033[H\033[J"
@@ -128,10 +125,10 @@ class Output:
 
     def progress(self, done: str) -> None:
         """How far the command is: beside a terminal's clock, elsewhere a note every few seconds."""
-        self._done = f": {done} so far"
+        self._done = f": {done}"
         if not self.as_json and not self._err.isatty() and time.monotonic() - self._reported_s >= _REPORT_S:
             self._reported_s = time.monotonic()
-            self.note(f"{done} so far")
+            self.note(done)
 
     def _stop_the_clock(self) -> None:
         if self._clock_shows:
@@ -201,24 +198,26 @@ class Table(NamedTuple):
 
     def __call__(self, things: Iterable[Any], options: SimpleNamespace) -> list[str]:
         rows = [list(map(_cell, self.row(one))) for one in things]
-        return table(rows, self.heads, is_whole=self.is_whole) if rows else [self.none.format(**vars(options))]
+        if not rows:
+            return [self.none.format(**vars(options))] if self.none else []
+        return table(rows, self.heads, is_whole=self.is_whole)
 
 
 def _cell(value: object) -> str:
     if value is None or isinstance(value, str):
         return "-" if value is None else str(value)
     if isinstance(value, datetime):
-        return ago(value, datetime.now(UTC))
+        return ago(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
     return json.dumps(value, ensure_ascii=False)
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> list[str]:
-    """A name and what is to be said of it, a line each; nothing is cut."""
-    pairs = list(rows)
+def facts(rows: Iterable[tuple[str, object]]) -> list[str]:
+    """A name and what is to be said of it, a line each. Nothing is cut, and what is None or empty is left out."""
+    pairs = [(name, one_line(_cell(value))) for name, value in rows if value not in (None, "", ())]
     widest = max((len(name) for name, _ in pairs), default=0)
-    return [Line.of(f"{name.ljust(widest)}  {one_line(text)}", len(name)) for name, text in pairs]
+    return [Line.of(f"{name.ljust(widest)}  {text}", len(name)) for name, text in pairs]
 
 
 def width() -> int:
@@ -227,33 +226,6 @@ def width() -> int:
         return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH
     except (OSError, ValueError):
         return _WIDTH
-
-
-def ago(moment: datetime, now: datetime) -> str:
-    """How long ago, in the largest unit that fits; the date when that was more than a fortnight ago."""
-    seconds = (now - moment).total_seconds()
-    if abs(seconds) >= _FORTNIGHT:
-        return moment.date().isoformat()
-    if abs(seconds) < _JUST_NOW:
-        return "just now"
-    whole = round(abs(seconds))
-    span = f"{whole} s" if whole < _MINUTE else duration(whole)
-    return f"{span} ago" if seconds > 0 else f"in {span}"
-
-
-def when(moment: datetime) -> str:
-    """A time to the minute, and how far it is from now."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({ago(moment, datetime.now(UTC))})"
-
-
-def duration(seconds: float) -> str:
-    """A length of time in one unit: `3 ms`, `1.2 s`, `4 min`, `2 h`, `3 d`."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 or seconds == 0 else f"{seconds * 1000:.1f} ms"  # noqa: PLR2004
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s"
-    size, name = next(one for one in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")) if seconds >= one[0])
-    return f"{seconds / size:.0f} {name}"
 
 
 def one_line(text: str) -> str:
@@ -276,10 +248,6 @@ def wrapped(text: str, indent: str, beginning: str | None = None) -> list[str]:
     return wrap(
         one_line(text), width(), initial_indent=indent if beginning is None else beginning, subsequent_indent=indent
     )
-
-
-def shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
 def harmless(text: str) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kingly_memory import validation
-from kingly_memory.cli.commands import Options
+from kingly_memory.cli.commands import OF_REMOTES, READ_HERE, Command, Options
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
@@ -58,14 +58,7 @@ def resolved_place(options: Options) -> tuple[Place, list[tuple[str | None, Inva
     """The place, in which remotes that can never be reached have no address, and what is wrong with each of those, with
     its name if it has one."""
     token_of(options)  # a file that cannot serve is refused before anything is done
-    place = Place.resolve(
-        home=options.home,
-        remote=options.remote,
-        token_file=options.token_file,
-        project=validation.label("project", options.project),
-        agent=validation.label("agent", options.agent),
-        user=validation.label("user", options.user),
-    )
+    place = named_place(options, remote=options.remote, token_file=options.token_file)
     if options.everywhere:
         if options.project is not None:
             raise InvalidInput("everywhere", "is every project, and --project names one; leave one of them out")
@@ -87,6 +80,12 @@ def resolved_place(options: Options) -> tuple[Place, list[tuple[str | None, Inva
         return remote
 
     return replace(place, remotes=tuple(map(checked, place.remotes))), faults
+
+
+def named_place(options: Options, **remotes: Any) -> Place:
+    """The home that is named and for whom, with these remotes. Raises InvalidInput."""
+    project, agent, user = (validation.label(one, getattr(options, one)) for one in ("project", "agent", "user"))
+    return Place.resolve(home=options.home, project=project, agent=agent, user=user, **remotes)
 
 
 def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
@@ -112,11 +111,10 @@ def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
         elif parameter.name in ("since", "until") and value:
             value = moment(parameter.option, value, datetime.now(UTC))
         fields[parameter.name] = value
-    if verb.calls in ("update", "attention.pin"):
-        fields["origin"] = author(place)
-    if verb.calls in ("search", "list"):
+    if verb.calls in ("store", "update", "attention.pin"):
+        fields["origin"] = getattr(options, "origin", None) or author(place)
+    if verb.calls in ("search", "list", "weak"):
         fields["agent"] = options.agent
-    verb.check(fields)
     return fields
 
 
@@ -233,13 +231,39 @@ def token_of(options: Options) -> str | None:
 
 
 @contextmanager
-def reading(place: Place, out: Output, *, meaning: bool = False) -> Iterator[LocalReader]:
-    """The store for reading on this machine: no background task, no remote, nothing written. `meaning`: searches find
-    by that too."""
+def reading(place: Place, out: Output, **how: Any) -> Iterator[LocalReader]:
+    """The store for reading on this machine: no background task, no remote, nothing written. `how` is as in
+    `open_reader`."""
     from kingly_memory.app.reading import open_reader
 
-    with warnings_on(out), closing(open_reader(place, meaning=meaning)) as reader:
+    with warnings_on(out), closing(open_reader(place, **how)) as reader:
         yield reader
+
+
+@contextmanager
+def asked(
+    options: Options, out: Output, *, reads: bool | None = None, of_embedder: bool = False, **more: Any
+) -> Iterator[tuple[Any, Any]]:
+    """What the command's verb answers, and what it was asked: a reader where that will do, else a router, which is open
+    as long as the block. `more` are arguments that the command line does not give. Raises NothingUnder where nothing
+    has the name that was given."""
+    command: Command = options.command
+    place = place_of(options, out, needs_record=command.name.partition(" ")[0] in OF_REMOTES)
+    verb = cast("Verb", command.verb)
+    fields = {**arguments(verb, options, place), **more}
+    if command.name in READ_HERE:
+        opened: Any = reading(place, out)
+    else:
+        only_reads = verb.only_reads(fields) if reads is None else reads
+        opened = routing(place, out, reads=only_reads, of_embedder=of_embedder)
+    with opened as memory:
+        yield verb.found(verb.call(memory, fields), fields), memory
+
+
+def answered(options: Options, out: Output, **how: Any) -> Any:
+    """The same where nothing more is asked."""
+    with asked(options, out, **how) as (result, _):
+        return result
 
 
 class Elsewhere(NamedTuple):

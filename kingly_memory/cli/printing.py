@@ -9,10 +9,11 @@ from typing import Any
 
 from kingly_memory.cli.lifecycle import documents
 from kingly_memory.cli.memories import receipt_lines, strength_line, summary
-from kingly_memory.cli.output import Table, duration, shortened, when, width
+from kingly_memory.cli.output import Table, width
 from kingly_memory.cli.place import command
 from kingly_memory.filters import NOTHING_FITS
-from kingly_memory.text.writing import counted
+from kingly_memory.text.times import duration, when
+from kingly_memory.text.writing import counted, shortened
 
 _EVERY = "every namespace"
 _THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda thread: (thread.id, thread.message_count, thread.title))

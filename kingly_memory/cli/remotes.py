@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, Table, duration, facts, when
+from kingly_memory.cli.output import Answer, Output, Table, facts
 from kingly_memory.cli.place import (
     adding,
+    answered,
     command,
     is_about_a_token,
     links_of,
+    named_place,
     place_of,
     reading,
     routing,
@@ -30,13 +32,13 @@ from kingly_memory.errors import InvalidInput, RemoteError
 from kingly_memory.home.place import Place, added_remotes
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user, whose
 from kingly_memory.settings import Settings
+from kingly_memory.text.times import duration, when
 from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.home.remote_names import AddedRemote
 
 
-PROGRESS_S = 5.0
 _DURABILITY = {
     "power": "power (what is stored survives a power cut)",
     "process": "process (what is stored survives kill -9, not a power cut)",
@@ -57,14 +59,11 @@ def add(options: Options, out: Output) -> Answer:
         raise InvalidInput("token_file", "standard input holds no token in its first line")
     if not is_typed:
         token_of(options)  # a file that cannot serve is refused before anything is done
-    place = Place.resolve(
-        home=options.home,
+    place = named_place(
+        options,
         remote={options.name: options.address},
         token={options.name: typed} if typed else None,
         token_file=None if is_typed else options.token_file,
-        project=validation.label("project", options.project),
-        agent=validation.label("agent", options.agent),
-        user=validation.label("user", options.user),
     )
     [remote] = place.remotes
     settings = Settings.from_environment(home=place.home)
@@ -147,23 +146,15 @@ def remotes_forget(options: Options, out: Output) -> Answer:
 
 
 def embedder_status(options: Options, out: Output) -> Answer:
-    with routing(place_of(options, out), of_embedder=True, reads=True) as router:
-        data = router.embedder_status()
+    data = answered(options, out, of_embedder=True)
     return Answer(data, _embedder_lines(data, options), code=1 if "problem" in data else 0)
 
 
 def embedder_rebuild(options: Options, out: Output) -> Answer:
-    """Every five seconds it says how many are still to be made."""
-    said_s = time.monotonic()
-
     def progress(waiting: int) -> None:
-        nonlocal said_s
-        if time.monotonic() - said_s >= PROGRESS_S:
-            said_s = time.monotonic()
-            out.note(f"{counted(waiting, 'memory')} to go")
+        out.progress(f"{counted(waiting, 'memory')} to go")
 
-    with routing(place_of(options, out), of_embedder=True, reads=True) as router:
-        data = router.embedder_rebuild(options.anew, progress)
+    data = answered(options, out, of_embedder=True, reads=True, progress=progress)
     return Answer(data, _embedder_lines(data, options))
 
 
@@ -194,8 +185,7 @@ def sync(options: Options, out: Output) -> Answer:
         strange = next((remote.endpoint for remote in reader.remotes() if remote.in_use and remote.is_strange), None)
     if place.remote_use is RemoteUse.ONCE and strange is not None:
         raise InvalidInput("remote", f"{strange} is no remote of this project; `{adding(strange)}` makes it one")
-    with routing(place, out) as router:
-        report = router.sync(timeout=options.timeout, remote=options.remote_label)
+    report = answered(options, out)
     data = report.to_json()
     lines = [f"{counted(data['delivered'], 'memory')} delivered, {data['pending']:,} waiting, {data['dead']:,} dead"]
     if report.documents:
@@ -242,32 +232,28 @@ def _status(options: Options, out: Output) -> Answer:
         strange = {one.endpoint for one in reader.remotes() if one.is_strange} if options.remote is not None else set()
     memories = now["memories"]
     kinds = " · ".join(f"{count:,} {kind}" for kind, count in memories["by_type"].items() if count)
-    rows = [
-        ("home", now["home"]),
-        ("project", now["project"]),
-        *([("user", now["user"])] if "user" in now else []),
-        ("durability", _DURABILITY[now["durability"]]),
-        ("memories", counted(memories["total"], "memory") + (f": {kinds}" if kinds else "")),
-    ]
-    if others := _of_other_users(spaces, place):
-        rows.append(("of users", others))
-    if memories.get("damaged"):
-        rows.append(("damaged", f"{counted(memories['damaged'], 'memory')}; `{command(options, 'doctor')}` names them"))
-    if "vectors" in now:
-        waiting = now["vectors"]["waiting"]
-        missing = f"; {counted(waiting, 'memory')} found by words alone until then" if waiting else ""
-        rows.append(("meaning", f"{now['vectors']['embedder']}; Python programs and `mcp` make vectors{missing}"))
-    if memories["next_end"]:
-        rows.append(("next end", when(datetime.fromisoformat(memories["next_end"]))))
-    if memories["ended"]:
-        rows.append(("ended", f"{counted(memories['ended'], 'memory')}; `kingly-memory sweep` archives them"))
-    rows.append(("archive", counted(memories["archived"], "memory")))
-    if "focus" in now:
-        rows.append(("focus", ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now["focus"])))
+    unread, next_end, ended = memories.get("damaged"), memories["next_end"], memories["ended"] or None
+    vectors = now.get("vectors")
+    waiting = vectors and vectors["waiting"]
+    missing = f"; {counted(waiting, 'memory')} found by words alone until then" if waiting else ""
+    rows = {
+        "home": now["home"],
+        "project": now["project"] or "(every project)",
+        "user": now.get("user"),
+        "durability": _DURABILITY[now["durability"]],
+        "memories": counted(memories["total"], "memory") + (f": {kinds}" if kinds else ""),
+        "of users": _of_other_users(spaces, place),
+        "damaged": unread and f"{counted(unread, 'memory')}; `{command(options, 'doctor')}` names them",
+        "meaning": vectors and f"{vectors['embedder']}; Python programs and `mcp` make vectors{missing}",
+        "next end": next_end and when(datetime.fromisoformat(next_end)),
+        "ended": ended and f"{counted(ended, 'memory')}; `kingly-memory sweep` archives them",
+        "archive": counted(memories["archived"], "memory"),
+        "focus": ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now.get("focus", ())),
+    }
     findings = of_remotes(options, place, now, strange)
-    rows += [(finding.about, finding.what + (f"; {finding.to_do}" if finding.to_do else "")) for finding in findings]
-    rows.append(("versions", ", ".join(f"{name} {one}" for name, one in now["versions"].items())))
-    lines = facts(rows)
+    told = ((finding.about, finding.what + (f"; {finding.to_do}" if finding.to_do else "")) for finding in findings)
+    versions = ", ".join(f"{name} {one}" for name, one in now["versions"].items())
+    lines = facts([*rows.items(), *told, ("versions", versions)])
     if "damaged" in now:
         lines += ["", f"A damaged store was replaced by what could be read of it; it is kept in {now['damaged']}."]
     return Answer(now, lines)

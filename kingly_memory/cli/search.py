@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import (
-    Answer,
-    Line,
-    Output,
-    ago,
-    begun,
-    duration,
-    harmless,
-    one_line,
-    shortened,
-    width,
-    wrapped,
-)
+from kingly_memory.cli.output import Answer, Line, Output, begun, harmless, one_line, width, wrapped
 from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
@@ -29,7 +16,8 @@ from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.home.place import Place
 from kingly_memory.models import Assist, Detail, Hit, Origin, Results, RetrievalMode, Source
 from kingly_memory.text.passages import PASSAGE
-from kingly_memory.text.writing import counted
+from kingly_memory.text.times import ago, duration
+from kingly_memory.text.writing import counted, shortened
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.verification import VerifiedMemory
@@ -40,21 +28,21 @@ _INDENT = " " * 6
 
 
 def search(options: Options, out: Output) -> Answer:
+    place = place_of(options, out)
+    fields = arguments(options.command.verb, options, place)
     in_mode = (options.mode, options.min_confidence, options.min_similarity) != (None, None, None)
     if options.limit is not None and (options.verify or in_mode):
         validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
-    place = place_of(options, out)
-    fields = arguments(options.command.verb, options, place)
-    text = fields.pop("query")
     if options.verify or options.source:
-        return _search_verified(options, place, text, fields, out)
-    limit = USUAL_LIMIT if options.limit is None else options.limit
-    wanted = {**fields, "limit": limit}
-    results = None if in_mode else _searched_here(options, place, text, wanted, out)
+        fields["top_k"] = fields.pop("limit") or (None if in_mode else USUAL_LIMIT)
+        return _search_verified(options, place, fields, out)
+    if in_mode:
+        fields["top_k"] = fields.pop("limit")
+    results = None if in_mode else _searched_here(options, place, fields, out)
     if results is None:
         # No warnings: the results themselves say who did not answer.
         with routing(place, by_meaning=not options.prefer_speed, reads=True) as router:
-            results = router.search(text, top_k=options.limit if in_mode else None, **wanted)
+            results = options.command.verb.call(router, fields)
     data = results.to_json()
     if options.explain:
         for shown, hit in zip(data["hits"], results, strict=True):
@@ -63,14 +51,14 @@ def search(options: Options, out: Output) -> Answer:
     if not out.as_json and (long := [hit for hit in results if PASSAGE in hit.scores]):
         from kingly_memory.retrieval.snippets import disclose
 
-        results = replace(results, shown=disclose(long, Detail.PASSAGE, asked=(text,)).shown)
+        results = replace(results, shown=disclose(long, Detail.PASSAGE, asked=(fields["query"],)).shown)
     elif not out.as_json:
         results = replace(results, shown={})
-    lines = search_lines(results, datetime.now(UTC), explain=options.explain)
+    lines = search_lines(results, explain=options.explain)
     return Answer(data, [*lines, *([] if results or options.filter is None else [NOTHING_FITS])])
 
 
-def _searched_here(options: Options, place: Place, text: str, wanted: Mapping[str, Any], out: Output) -> Results | None:
+def _searched_here(options: Options, place: Place, fields: Mapping[str, Any], out: Output) -> Results | None:
     """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
     asks_nobody = not options.include_semantic
     of_a_router = {"assist", "mode", "min_confidence", "min_similarity", "prefer_speed", "include_semantic"}
@@ -81,7 +69,8 @@ def _searched_here(options: Options, place: Place, text: str, wanted: Mapping[st
         alone = asks_nobody or not place.has_remote or offline is not None
         if not alone and not options.prefer_speed:
             return None
-        results = reader.search(text, **{name: value for name, value in wanted.items() if name not in of_a_router})
+        here = {name: value for name, value in fields.items() if value is not None and name not in of_a_router}
+        results = reader.search(**here)
         reader.note_used([hit.memory.id for hit in results if not hit.archived])
     if not alone and not results:
         return None
@@ -103,7 +92,7 @@ _OFFLINE = "offline: "
 """How the reason begins for a remote that was not asked at all."""
 
 
-def search_lines(results: Results, now: datetime, *, explain: bool = False) -> Iterator[str]:
+def search_lines(results: Results, *, explain: bool = False) -> Iterator[str]:
     """The answer, best first, under what says how it was found. `explain` says of each hit what made its place."""
     layers = ", ".join(
         f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
@@ -123,7 +112,7 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False) -> I
         yield "  relevance: how well a hit answers, 0 to 1; docs/search.md explains the other figures"
     for hit in results:
         yield ""
-        yield from _hit_lines(results, hit, now)
+        yield from _hit_lines(results, hit)
         if explain:
             scores = {"relevance": hit.relevance, **hit.scores}
             figures = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in scores.items() if name != PASSAGE]
@@ -147,13 +136,13 @@ def _left_out(excluded: Mapping[str, int]) -> Iterator[str]:
         yield f"  left out: {counts}"
 
 
-def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
+def _hit_lines(results: Results, hit: Hit) -> Iterator[str]:
     """A hit in two lines, with the passage that answers in a long text; then what else is known of it."""
     memory, shown = hit.memory, results.shown.get(hit.memory.id)
     marks = {"archived": hit.archived, "superseded": hit.superseded_by, "weak": hit.is_weak}
     mark = next((name for name, is_so in marks.items() if is_so), None)
     kind = memory.type if mark is None else f"{memory.type} ({mark})"
-    about = [kind, ago(memory.created_at, now), layers_line(hit), memory.key or memory.id]
+    about = [kind, ago(memory.created_at), layers_line(hit), memory.key or memory.id]
     if shown is not None:
         about.append(f"part of {counted(shown.tokens, 'token')}; `get` shows all")
     head = one_line(begun(hit.memory)) if shown is None else one_line(shown.title or "")
@@ -190,28 +179,24 @@ _BASIS: Mapping[str, str] = {
 }
 
 
-def _search_verified(options: Options, place: Place, text: str, fields: dict[str, Any], out: Output) -> Answer:
+def _search_verified(options: Options, place: Place, fields: dict[str, Any], out: Output) -> Answer:
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
     if options.prefer_speed or options.min_relevance is not None or options.explain:
         raise InvalidInput("verify", "does not go with --prefer-speed, --min-relevance or --explain; leave those out")
     if fields.pop("assist") is not None:
         raise InvalidInput("verify", "does not go with --assist; leave one of them out")
-    limit, mode = fields.pop("limit"), fields.get("mode")
-    in_mode = (mode, options.min_confidence, options.min_similarity) != (None, None, None)
     del fields["prefer_speed"], fields["min_relevance"]
-    top_k = limit if in_mode or limit is not None else USUAL_LIMIT
     sources = [_source(name) for name in options.source or ()]
     with routing(place, out, by_meaning=True, reads=True) as router:
-        results = router.search_verified(text, top_k, sources or None, **fields)
+        results = router.search_verified(ground_truth=sources or None, **fields)
     metadata = results.metadata
     lines = [_verified(metadata), *notes(metadata["failures"], metadata["asked"], metadata["repaired"])]
     if metadata.get("mode") not in (None, RetrievalMode.SIMILARITY):
         lines.append(f"  mode {metadata['mode']}: {metadata['mode_reason']}")
     lines += _left_out(metadata.get("excluded", {}))
-    now = datetime.now(UTC)
     for judged in results:
-        lines += ["", *_judged(judged, now, len(metadata["folded"].get(judged.memory.id, ())))]
+        lines += ["", *_judged(judged, len(metadata["folded"].get(judged.memory.id, ())))]
     return Answer(results.to_json(), lines)
 
 
@@ -224,20 +209,14 @@ def _verified(metadata: Mapping[str, Any]) -> str:
     return f"{counted(count, 'candidate')} {how}: {shown}"
 
 
-def _judged(judged: VerifiedMemory, now: datetime, repeats: int) -> Iterator[str]:
-    memory, verdict = judged.memory, judged.verification
-    indent = " " * 14
+def _judged(judged: VerifiedMemory, repeats: int) -> Iterator[str]:
+    memory, verdict, indent = judged.memory, judged.verification, " " * 14
     yield shortened(f"{verdict.status.value:12}  {one_line(begun(judged.memory))}", width())
     by = "" if verdict.judge == "none" else f"by {verdict.judge}: "
     yield from wrapped(by + verdict.reason, indent, f"{verdict.confidence:12.2f}  ")
     if verdict.contradicting_source:
         yield shortened(f"{'against':>12}  {one_line(verdict.contradicting_source)}", width())
-    about = [
-        f"relevance {judged.retrieval_score:.2f}",
-        memory.type,
-        ago(memory.created_at, now),
-        memory.key or memory.id,
-    ]
+    about = [f"relevance {judged.retrieval_score:.2f}", memory.type, ago(memory.created_at), memory.key or memory.id]
     yield indent + " · ".join([*about, *([f"{repeats + 1} alike (--no-fold shows each)"] if repeats else [])])
 
 

@@ -11,13 +11,14 @@ from http import HTTPStatus
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, ago, table
+from kingly_memory.cli.output import Answer, Output, table
 from kingly_memory.cli.place import place_of
 from kingly_memory.dataclass import replace
 from kingly_memory.extras import require
 from kingly_memory.home.place import hub_home, hub_store, hub_token, mcp_token
 from kingly_memory.models import RemoteUse
 from kingly_memory.settings import Settings
+from kingly_memory.text.times import ago
 from kingly_memory.text.writing import counted
 
 _PATIENCE_S = 10.0
@@ -159,11 +160,11 @@ def tokens(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import Grants
 
     grants = Grants.read(_home(options))
-    now, holders = datetime.now(UTC), grants.by_digest.values()
+    holders = grants.by_digest.values()
     rows = [
-        (holder.holder, _roles(role.word, project), holder.namespace, ago(datetime.fromisoformat(holder.made_at), now))
+        (holder.holder, may, holder.namespace, ago(datetime.fromisoformat(holder.made_at)))
         for holder in holders
-        for project, role in holder.roles.items()
+        for may in holder.may
     ]
     none = "no token is left, so nobody is let in" if grants.is_needed else "no token was made"
     lines = table(rows, ("NAME", "MAY", "NAMESPACE", "MADE")) if rows else [f"{none}; {_MAKING_ONE}"]
@@ -180,10 +181,9 @@ def create(options: Options, out: Output) -> Answer:
     with changing(home) as grants:
         after, token = grants.made(grant)
         after.write(home)
-    may = " and ".join(_roles(role.word, project) for project, role in grant.roles.items())
     lines = [
         token,
-        f"  {grant.holder} may {may}",
+        f"  {grant.holder} may {' and '.join(grant.may)}",
         "  it is shown this once; give it to the holder as KINGLY_TOKEN, or in a file of mode 0600 as --token-file",
     ]
     if not grants.is_needed:
@@ -214,7 +214,3 @@ def quota(options: Options, out: Output) -> Answer:
 def _home(options: Options) -> Path:
     require("hub", "`kingly-memory hub`")
     return Path(options.home) if options.home else hub_home()
-
-
-def _roles(word: str, project: str) -> str:
-    return f"{word} in {'every project' if project == '*' else project}"

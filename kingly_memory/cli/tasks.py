@@ -2,57 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import summary
-from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, table
-from kingly_memory.cli.place import place_of, reading, routing
-from kingly_memory.models import RemoteUse
+from kingly_memory.cli.output import Answer, Output, Table, facts, one_line, table
+from kingly_memory.cli.place import answered, asked
 from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.context import WorkingContext
+    from kingly_memory.cognition.links import Link
 
 
 def confidence(options: Options, out: Output) -> Answer:
-    place = place_of(options, out)
     # It reads like a question: a remote that is named for this command alone does not get the task's text.
-    with routing(place, reads=place.remote_use is RemoteUse.ONCE) as router:
-        assessment = router.assess_confidence(" ".join(options.task), context_id=options.context_id)
+    assessment = answered(options, out, reads=options.remote is not None)
     return Answer(assessment.to_json(), _assessment_lines(assessment))
 
 
 def links(options: Options, out: Output) -> Answer:
-    with reading(place_of(options, out), out) as reader:
-        links_found = reader.links(options.key_or_id)
+    with asked(options, out) as (links_found, reader):
 
         def end(memory_id: str) -> str:
             row = reader.find(memory_id)
             return memory_id if row is None else row.memory.key or f"{memory_id} {summary(row.memory)}"
 
-        rows = [
-            (str(link.link_type), f"{link.strength:g}", f"{end(link.source)} → {end(link.target)}")
-            for link in links_found
-        ]
-    lines = table(rows, ("TYPE", "STRENGTH", "FROM → TO"), is_whole=True) if rows else ["no links"]
+        def row(link: Link) -> Sequence[object]:
+            return link.link_type, link.strength, f"{end(link.source)} → {end(link.target)}"
+
+        lines = Table(("TYPE", "STRENGTH", "FROM → TO"), row, "no links", is_whole=True)(links_found, options)
     return Answer({"links": [one.to_json() for one in links_found]}, lines)
 
 
 def context_lines(context: WorkingContext, _: Options) -> Iterator[str]:
-    now = datetime.now(UTC)
-    used = "nothing was noted in the last half hour" if context.last_updated is None else ago(context.last_updated, now)
-    yield from facts(
-        [
-            ("context", context.context_id),
-            ("at hand", counted(len(context), "memory")),
-            ("last used", used),
-            ("source", context.source.value + (f" ({context.reason})" if context.reason else "")),
-        ]
-    )
+    about = {
+        "context": context.context_id,
+        "at hand": counted(len(context), "memory"),
+        "last used": context.last_updated or "nothing was noted in the last half hour",
+        "source": f"{context.source}{f' ({context.reason})' if context.reason else ''}",
+    }
+    yield from facts(about.items())
     local_ids = {memory.id for memory in context.items}
     at_hand = (*context.items, *(one for one in context.remote if one.id not in local_ids))
     yield from (f"  {summary(memory)}" for memory in at_hand)

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
 from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, shortened, table, width
-from kingly_memory.cli.place import arguments, command, place_of, routing, warnings_on
+from kingly_memory.cli.output import Answer, Output, Table, facts, one_line, width
+from kingly_memory.cli.place import answered, arguments, command, place_of, reading
 from kingly_memory.dataclass import replace
-from kingly_memory.settings import Settings
-from kingly_memory.text.writing import counted
+from kingly_memory.text.times import ago
+from kingly_memory.text.writing import counted, shortened
 
 if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
-    from kingly_memory.router.threads.views import Glance, Recalled, ThreadMessage, ThreadView
+    from kingly_memory.router.threads.views import Glance, Recalled, ThreadView
 
 _NAME = 36
 """Columns that the name of a thread has at most."""
 _ACTIONS_SHOWN = 20
+_MESSAGES = Table(
+    (),
+    lambda message: (
+        message.memory.key or message.memory.id,
+        f"{ago(message.memory.created_at)}{' (archived)' if message.archived else ''}",
+        message.memory.content,
+    ),
+)
 
 
 def threads_list_lines(threads: Sequence[Glance], options: Options) -> list[str]:
-    now = datetime.now(UTC)
     lines = Table(
         ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE"),
         lambda thread: (
@@ -35,7 +40,7 @@ def threads_list_lines(threads: Sequence[Glance], options: Options) -> list[str]
             "pinned" if thread.pinned else thread.status,
             thread.message_count,
             f"{thread.weight:.2f}",
-            ago(thread.last_active, now),
+            thread.last_active,
             thread.title,
         ),
         "no thread: memories that are stored with --context belong to one",
@@ -43,56 +48,38 @@ def threads_list_lines(threads: Sequence[Glance], options: Options) -> list[str]
     return [*lines, *(["there may be more: --limit shows them"] if len(threads) == options.limit else [])]
 
 
-def threads_recall_lines(recalled: Recalled, _: Options) -> Iterator[str]:
-    now = datetime.now(UTC)
+def threads_recall_lines(recalled: Recalled, options: Options) -> Iterator[str]:
     yield recalled.message
     for thread in recalled.threads:
         archived = "" if thread.status == "active" else f", {thread.status}"
         yield f"{thread.id}  {one_line(thread.title)} ({counted(thread.message_count, 'message')}{archived})"
-        yield from _messages(thread.messages, now)
+        yield from _MESSAGES(thread.messages, options)
 
 
 def suggestions(options: Options, out: Output) -> Answer:
-    with routing(place_of(options, out), out, reads=True) as router:
-        data = router.threads.suggestions(options.context, within=inf).to_json()
+    data = answered(options, out, within=inf).to_json()
     return Answer(data, _suggestion_lines(data, options))
 
 
-def threads_show_lines(thread: ThreadView, _: Options) -> Iterator[str]:
-    now = datetime.now(UTC)
+def threads_show_lines(thread: ThreadView, options: Options) -> Iterator[str]:
     yield thread.title
-    status = thread.status if thread.into is None else f"merged into {thread.into}, which is shown here"
-    recalled = "never"
-    if thread.recalled_at is not None:
-        recalled = f"{counted(thread.recalls, 'time')}, last {ago(thread.recalled_at, now)}"
-    rows = [
-        ("thread", thread.id),
-        ("status", status),
-        ("topics", ", ".join(thread.topics)),
-        ("weight", f"{thread.weight:.2f}{', pinned' if thread.pinned else ''}, relevance {thread.relevance:.2f}"),
-        ("active", f"{ago(thread.last_active, now)}, since {thread.created_at.date().isoformat()}"),
-        ("recalled", recalled),
-        *([("holds", ", ".join(thread.merged))] if thread.merged else []),
-        *([("drift", " → ".join(thread.drift_history))] if thread.drift_history else []),
-    ]
-    yield from (f"  {line}" for line in facts(rows))
+    last = None if thread.recalled_at is None else ago(thread.recalled_at)
+    rows = {
+        "thread": thread.id,
+        "status": thread.status if thread.into is None else f"merged into {thread.into}, which is shown here",
+        "topics": ", ".join(thread.topics),
+        "weight": f"{thread.weight:.2f}{', pinned' if thread.pinned else ''}, relevance {thread.relevance:.2f}",
+        "active": f"{ago(thread.last_active)}, since {thread.created_at.date().isoformat()}",
+        "recalled": "never" if last is None else f"{counted(thread.recalls, 'time')}, last {last}",
+        "holds": ", ".join(thread.merged),
+        "drift": " → ".join(thread.drift_history),
+    }
+    yield from (f"  {line}" for line in facts(rows.items()))
     archived = f", {thread.archived_count:,} of them in the archive" if thread.archived_count else ""
     yield f"{counted(thread.message_count, 'message')}{archived}"
-    yield from _messages(thread.messages, now)
+    yield from _MESSAGES(thread.messages, options)
     if thread.next_first is not None:
         yield f"more: the same with --first {thread.next_first}"
-
-
-def _messages(messages: Iterable[ThreadMessage], now: datetime) -> list[str]:
-    rows = [
-        (
-            message.memory.key or message.memory.id,
-            f"{ago(message.memory.created_at, now)}{' (archived)' if message.archived else ''}",
-            message.memory.content,
-        )
-        for message in messages
-    ]
-    return table(rows)
 
 
 def _suggestion_lines(suggested: JsonObject, options: Options) -> Iterator[str]:
@@ -149,7 +136,6 @@ def inject(options: Options, out: Output) -> Answer:
     """As the prompt hook: on this machine, by words as they are written."""
     from kingly_memory.adapters.local.trusted import check_trusted
     from kingly_memory.app import parts
-    from kingly_memory.app.reading import open_reader
     from kingly_memory.hosts.hooks import HOST
     from kingly_memory.router.attention.candidates import checked, injected
 
@@ -158,17 +144,10 @@ def inject(options: Options, out: Output) -> Answer:
         place = replace(place, agent=HOST)
     fields = arguments(options.command.verb, options, place)
     prompt, budget, session = checked(fields["prompt"], options.budget_tokens, options.session)
-    settings = Settings.from_environment(home=place.home)
     check_trusted(place.home)
-    with warnings_on(out), closing(open_reader(place, settings, repairs=False)) as reader:
-        injection = injected(
-            prompt,
-            reader.surroundings(),
-            budget=budget,
-            budget_s=settings.local_search_s,
-            session=session,
-            log=parts.injections(place),
-        )
+    with reading(place, out, repairs=False) as reader:
+        around, budget_s, log = reader.surroundings(), reader.settings.local_search_s, parts.injections(place)
+        injection = injected(prompt, around, budget=budget, budget_s=budget_s, session=session, log=log)
     if not injection.text and not out.as_json:
         kept_out = Counter(why.value for why in injection.left_out.values())
         why = ", ".join(f"{count} × {why}" for why, count in kept_out.items())

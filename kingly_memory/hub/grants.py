@@ -93,6 +93,12 @@ class Grant:
         roles = {project: role.word for project, role in self.roles.items()}
         return {"name": self.holder, "namespace": self.namespace, "roles": roles, "made_at": self.made_at}
 
+    @property
+    def may(self) -> list[str]:
+        """What it allows, in words: a role and where it holds, each."""
+        places = {project: "every project" if project == EVERY else project for project in self.roles}
+        return [f"{role.word} in {places[project]}" for project, role in self.roles.items()]
+
     def role_in(self, project: str | None) -> int:
         """The role there, 0 for none; None is what is kept for every project."""
         every = self.roles.get(EVERY, 0)

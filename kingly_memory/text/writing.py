@@ -101,6 +101,10 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     return f"{number:,} {thing if number == 1 else plural}"
 
 
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
+
+
 def shared(left: Set[str], right: Set[str]) -> float:
     """The share of their words that two texts have in common (Dice 1945), in [0, 1]."""
     return 2 * len(left & right) / (len(left) + len(right)) if left and right else 0.0

@@ -88,7 +88,7 @@ def test_a_terminal_is_told_after_a_second_how_far_a_command_is(monkeypatch: pyt
     monkeypatch.setattr(output, "_TICK_S", 0.001)
     err = Terminal()
     out = Output(as_json=False, out=TextIOWrapper(BytesIO()), err=err)
-    out.progress("200 memories")
+    out.progress("200 memories so far")
     with out.clock("import"):
         assert err.was_told.wait(60)
         out.is_idle = True
