@@ -13,7 +13,7 @@ from kingly_memory.declare import NOT_GIVEN, Parameter, Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import Memory
 from kingly_memory.page.html import Child, Html, el
-from kingly_memory.page.view import PageRequest, View, facts, section
+from kingly_memory.page.view import PageRequest, View, facts, section, select
 
 _FILES = {"backup", "list"}
 """What writes a file of this machine has no form, and `list` changes nothing."""
@@ -91,14 +91,13 @@ def _field(parameter: Parameter, given: Any, name: str) -> Html:
     words = f"{(arg.command_words or arg.words).capitalize()}" + (
         "; with commas between" if arg.metavar in _LISTED else ""
     )
-    attributes = {"id": name, "name": parameter.name, "aria_describedby": f"{name}-says"}
+    attributes: dict[str, str] = {"id": name, "name": parameter.name, "aria_describedby": f"{name}-says"}
     if kind == "flag":
         field = el("input", type="checkbox", value="true", checked=shown is True or shown == "true", **attributes)
     elif arg.choices and kind == "text":
-        options = [el("option", each, value=each, selected=each == str(shown)) for each in arg.choices]
-        field = el(
-            "select", el("option", "—", value="") if parameter.default is not NOT_GIVEN else None, options, **attributes
-        )
+        unsaid = {} if parameter.default is NOT_GIVEN else {"": "—"}
+        options = {**unsaid, **{each: each for each in arg.choices}}
+        field = select(options=options, chosen=str(shown), **attributes)
     elif kind in ("number", "integer"):
         step = "1" if kind == "integer" else "any"
         field = el("input", type="number", min=arg.least, max=arg.most, step=step, value=str(shown), **attributes)

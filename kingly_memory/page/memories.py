@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from kingly_memory.cognition.links import Link
@@ -20,9 +21,11 @@ from kingly_memory.page.view import (
     folded,
     group,
     heading_of,
+    heading_of_day,
     link,
     meter,
     section,
+    select,
     tags_of,
     verbatim,
     when,
@@ -133,18 +136,16 @@ async def _listed(request: PageRequest) -> Html:
     position = int(before) if before and before.isdecimal() else None
     is_forgotten = request.query.get("which") == "forgotten"
     page = await request.memory.list(LISTED, position, forgotten=is_forgotten, **filters)
-    days: list[Child] = []
-    last = None
-    for memory in page:
-        if (day := memory.updated_at.date()) != last:
-            days.append(el("h2", el("time", f"{day:%A, %d %B %Y}", datetime=day.isoformat()), class_="day"))
-            last = day
-        more = form(request, "restore", fixed={"key_or_id": memory.id}, button="Restore") if is_forgotten else None
-        days.append(card(request, memory, more, is_archived=memory.id in page.archived))
+    cards: list[Child] = []
+    for day, stored in groupby(page, lambda one: one.updated_at.date()):
+        cards.append(heading_of_day(day))
+        for memory in stored:
+            back = form(request, "restore", fixed={"key_or_id": memory.id}, button="Restore") if is_forgotten else None
+            cards.append(card(request, memory, back, is_archived=memory.id in page.archived))
     is_filtered = any(request.query.get(name) for name in _FILTERS)
     nothing = "Nothing fits these filters." if is_filtered else "Nothing is remembered here yet. Store something below."
     return join(
-        days or el("p", nothing), _more(request, before=page.next_before) if page.next_before is not None else None
+        cards or el("p", nothing), _more(request, before=page.next_before) if page.next_before is not None else None
     )
 
 
@@ -155,18 +156,14 @@ def _more(request: PageRequest, **further: str | int | None) -> Html:
 
 def _search_form(request: PageRequest, text: str) -> Html:
     query = request.query
-    chosen = [el("option", "all types", value="")]
-    chosen += [
-        el("option", kind.value, value=kind.value, selected=query.get("type") == kind.value) for kind in MemoryType
-    ]
-    which = [el("option", says, value=name, selected=query.get("which", "") == name) for name, says in _WHICH.items()]
-
-    def field(name: str, says: str, control: Html) -> Html:
-        return el("label", el("span", says), control)
-
-    def text_input(name: str, type_: str, hint: str | None = None) -> Html:
-        return el("input", type=type_, name=name, value=query.get(name, ""), placeholder=hint, dir="auto")
-
+    kinds = {"": "all types", **{kind.value: kind.value for kind in MemoryType}}
+    filters = {
+        "type": select("type", kinds, query.get("type", "")),
+        "tags, with commas": el("input", type="text", name="tag", value=query.get("tag", ""), dir="auto"),
+        "since": el("input", type="date", name="since", value=query.get("since", "")),
+        "until": el("input", type="date", name="until", value=query.get("until", "")),
+        "which": select("which", _WHICH, query.get("which", "")),
+    }
     return join(
         el("h1", "What is remembered"),
         el(
@@ -186,15 +183,7 @@ def _search_form(request: PageRequest, text: str) -> Html:
             el("button", "Search"),
             folded(
                 "Filters",
-                el(
-                    "div",
-                    field("type", "type", el("select", chosen, name="type")),
-                    field("tag", "tags, with commas", text_input("tag", "text")),
-                    field("since", "since", text_input("since", "date")),
-                    field("until", "until", text_input("until", "date")),
-                    field("which", "which", el("select", which, name="which")),
-                    class_="filters",
-                ),
+                el("div", (el("label", el("span", says), one) for says, one in filters.items()), class_="filters"),
                 is_open=any(query.get(name) for name in _FILTERS),
             ),
             id="search",

@@ -9,7 +9,7 @@ from itertools import groupby
 from kingly_memory.models import Memory
 from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.page.plots import circle
-from kingly_memory.page.view import PageRequest, View, heading_of, link, table
+from kingly_memory.page.view import PageRequest, View, heading_of, heading_of_day, link, table
 from kingly_memory.router.view import Happened
 
 _LINES = 50
@@ -34,7 +34,7 @@ async def timeline(request: PageRequest) -> View:
     found = await request.memory.timeline(_LINES, int(before) if before.isdecimal() else None)
     days = [
         join(
-            el("h2", el("time", f"{day:%A, %d %B %Y}", datetime=day.isoformat()), class_="day"),
+            heading_of_day(day),
             el("ol", [_line(request, event) for event in events], class_="timeline"),
         )
         for day, events in groupby(found, key=lambda one: datetime.fromtimestamp(one.at_s, UTC).date())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kingly_memory.page.html import Html, el
+from kingly_memory.text.writing import shortened
 
 _WIDE, _HIGH, _EDGE = 640.0, 200.0, 60.0
 _FLOOR = _HIGH - 25
@@ -134,10 +135,11 @@ def _linked(
     above, high = min(tops) - 30, max(tops) - min(tops) + 65
     drawn = [_line(places[a], places[b], f"edge {kind}", kind) for a, b, kind in edges if a in places and b in places]
     for number, (memory_id, (x, y)) in enumerate(places.items()):
-        words = names[memory_id] if len(names[memory_id]) <= _NAME else f"{names[memory_id][:_NAME]}…"
         dot = el("circle", cx=x, cy=y, r=6 if number else 9)
         anchor = "start" if x < _WIDE * 0.2 else "end" if x > _WIDE * 0.8 else "middle"
         # A name stands away from the middle, where the lines are.
-        name = _text(words, x, y - 14 if y < (min(tops) + max(tops)) / 2 - 20 else y + 24, anchor)
+        name = _text(
+            shortened(names[memory_id], _NAME), x, y - 14 if y < (min(tops) + max(tops)) / 2 - 20 else y + 24, anchor
+        )
         drawn.append(el("a", el("title", names[memory_id]), dot, name, href=address(memory_id)))
     return _picture(label, drawn, high, role="group", top=above)

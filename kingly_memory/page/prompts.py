@@ -13,7 +13,7 @@ from kingly_memory.page.html import Child, el, join
 from kingly_memory.page.plots import bars
 from kingly_memory.page.view import PageRequest, View, ask, facts, heading_of, link, section, table, verbatim, when
 from kingly_memory.ports import InjectedPrompt
-from kingly_memory.text.writing import counted
+from kingly_memory.text.writing import counted, shortened
 
 _LATEST = 500
 """Prompts that the figures are of."""
@@ -32,7 +32,10 @@ async def prompts(request: PageRequest) -> View:
     rows = [
         (
             when(datetime.fromtimestamp(prompt.at_s, UTC), request.now),
-            [el("bdi", _short(prompt.session)), ", its start" if prompt.account.get("occasion") == "start" else None],
+            [
+                el("bdi", shortened(prompt.session, _NAME)),
+                ", its start" if prompt.account.get("occasion") == "start" else None,
+            ],
             _put_in(prompt, names),
             _left(prompt),
             *(f"{_figure(prompt, name):,.0f}" for name in ("tokens", "bytes", "ms")),
@@ -130,10 +133,6 @@ def _left(prompt: InjectedPrompt) -> Child:
 def _figure(prompt: InjectedPrompt, name: str) -> float:
     value = prompt.account.get(name)
     return min(max(float(value), 0.0), 1e9) if isinstance(value, int | float) else 0.0
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[:_NAME]}…"
 
 
 async def _tried(request: PageRequest) -> Child:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, project_and_user, space_of
 from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.plain import plain
+from kingly_memory.text.times import ago
+from kingly_memory.text.writing import shortened
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
 
 _BEGINNING, _EXCERPT = 90, 320
 """Characters of a text in the place of a title, and of one in a list."""
-_FORTNIGHT_S = 14 * 86_400
 _MOST_FACTS = 100
 """Entries of one list that are shown; the others are counted."""
 
@@ -85,18 +86,7 @@ def when(moment: datetime | str | None, now: datetime) -> Html:
         return el("span", "never")
     at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     exact = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return el("time", _ago((now - at).total_seconds()) or exact[:10], datetime=at.isoformat(), title=exact)
-
-
-def _ago(seconds: float) -> str | None:
-    """None for what is more than a fortnight away: its date says more."""
-    if abs(seconds) > _FORTNIGHT_S:
-        return None
-    for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
-        if abs(seconds) >= unit:
-            span = f"{abs(seconds) / unit:.0f} {name}"
-            return f"{span} ago" if seconds > 0 else f"in {span}"
-    return "just now"
+    return el("time", ago(at, now), datetime=at.isoformat(), title=exact)
 
 
 def assessment_of(memory: Memory) -> Mapping[str, Any]:
@@ -112,7 +102,7 @@ def heading_of(memory: Memory) -> str:
     if assessment := assessment_of(memory):
         return f"How sure: {assessment['confidence']:.2f}, {assessment['task'][:_BEGINNING]}"
     text = memory.title or next((line for line in memory.content[:2_000].splitlines() if line.strip()), memory.id)
-    return text if len(text) <= _BEGINNING else f"{text[:_BEGINNING]}…"
+    return shortened(text, _BEGINNING)
 
 
 def excerpt(memory: Memory) -> str | None:
@@ -219,6 +209,16 @@ def meter(value: float, label: str) -> Html:
 def group(label: str, *children: Child) -> Html:
     """Buttons that stand together."""
     return el("div", children, class_="actions", role="group", aria_label=label)
+
+
+def heading_of_day(day: date) -> Html:
+    return el("h2", el("time", f"{day:%A, %d %B %Y}", datetime=day.isoformat()), class_="day")
+
+
+def select(name: str, options: Mapping[str, str], chosen: str, **attributes: str) -> Html:
+    """A choice of one value, each with its words."""
+    each = (el("option", words, value=value, selected=value == chosen) for value, words in options.items())
+    return el("select", each, name=name, **attributes)
 
 
 def ask(request: PageRequest, label: str, name: str, button: str) -> Html:

@@ -116,10 +116,8 @@ async def thread(request: PageRequest) -> View:
 
 async def tasks(request: PageRequest) -> View:
     """What came of tasks, and how sure to be of the next one."""
-    outcomes, assessed = (
-        await _tagged(request, TASK_OUTCOME, _SHOWN),
-        await _tagged(request, CONFIDENCE_ASSESSMENT, _SHOWN),
-    )
+    outcomes = await request.memory.list(_SHOWN, tags=[TASK_OUTCOME])
+    assessed = await request.memory.list(_SHOWN, tags=[CONFIDENCE_ASSESSMENT])
     ended = [
         (
             link(request, memory.id, outcome.task),
@@ -153,18 +151,12 @@ async def tasks(request: PageRequest) -> View:
     )
 
 
-async def _tagged(request: PageRequest, tag: str, limit: int) -> list[Memory]:
-    return [*await request.memory.list(limit, tags=[tag])]
-
-
 # --- delivery ---------------------------------------------------------------------------------------------------------
 
 
 async def delivery(request: PageRequest) -> View:
     """Where memories go besides this machine, and what waits for that."""
     status, remotes = await request.memory.status(), await request.memory.remotes()
-    is_alone = status["link"]["state"] == LinkState.DISABLED
-    outbox = [] if is_alone else await request.memory.outbox()
     known = [
         (
             el("bdi", remote.label or remote.endpoint),
@@ -173,6 +165,19 @@ async def delivery(request: PageRequest) -> View:
         )
         for remote in remotes
     ]
+    names = section("Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known))
+    if status["link"]["state"] == LinkState.DISABLED:
+        how = el("code", "kingly-memory remotes add NAME URL")
+        alone = "There is no remote: all memories are on this machine alone. "
+        shown: Child = [el("p", alone, how, " names one; begin the page anew."), names if known else None]
+    else:
+        link_now = facts({"link": link_state(status), **status["link"]})
+        shown = [link_now, form(request, "sync", button="Try the remote now"), names, await _outbox(request)]
+    says = "Memories of significance 0.3 and below never leave this machine."
+    return View.of("Delivery", el("div", shown, id="live"), says=says)
+
+
+async def _outbox(request: PageRequest) -> Html:
     waiting = [
         (
             link(request, entry.id, entry.key or entry.id),
@@ -185,33 +190,10 @@ async def delivery(request: PageRequest) -> View:
             else None,
             form(request, "outbox_drop", fixed={"ids": entry.id}, button="Stop sending"),
         )
-        for entry in outbox[: _SHOWN * 2]
+        for entry in (await request.memory.outbox())[: _SHOWN * 2]
     ]
     heads = ("memory", "state", "tries", "next", "last error", "", "")
-    return View.of(
-        "Delivery",
-        el(
-            "div",
-            _no_remote() if is_alone else facts({"link": link_state(status), **status["link"]}),
-            None if is_alone else form(request, "sync", button="Try the remote now"),
-            None
-            if is_alone and not known
-            else section(
-                "Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known)
-            ),
-            None if is_alone else section("Outbox", table("What no remote has acknowledged yet", heads, waiting)),
-            id="live",
-        ),
-        says="Memories of significance 0.3 and below never leave this machine.",
-    )
-
-
-def _no_remote() -> Html:
-    """How to add a remote."""
-    how = el("code", "kingly-memory remotes add NAME URL")
-    return el(
-        "p", "There is no remote: all memories are on this machine alone. ", how, " names one; begin the page anew."
-    )
+    return section("Outbox", table("What no remote has acknowledged yet", heads, waiting))
 
 
 # --- upkeep and figures -----------------------------------------------------------------------------------------------
@@ -298,9 +280,8 @@ async def figures(request: PageRequest) -> View:
     for day, count in sorted(days.items()):
         so_far += count
         growth.append((day, so_far))
-    groups = calibrated(
-        await _tagged(request, CONFIDENCE_ASSESSMENT, _LATEST), await _tagged(request, TASK_OUTCOME, _LATEST)
-    )
+    assessed = await request.memory.list(_LATEST, tags=[CONFIDENCE_ASSESSMENT])
+    groups = calibrated(assessed, await request.memory.list(_LATEST, tags=[TASK_OUTCOME]))
     pairs = counted(sum(count for *_, count in groups), "assessment")
     says = f"{pairs} whose task ended. On the line, it came true as often as was said."
     needs = "It needs tasks that were assessed, and recorded later with the same words."

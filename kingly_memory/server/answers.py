@@ -14,6 +14,7 @@ from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, JsonObject, Memory, Results, moment_text
 from kingly_memory.plain import plain
+from kingly_memory.text.writing import shortened
 from kingly_memory.validation import shown
 
 if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
@@ -226,17 +227,13 @@ def _thread(thread: ThreadView) -> JsonObject:
             {
                 "id": message.memory.id,
                 "key": message.memory.key,
-                "content": _cut(message.memory.content),
+                "content": shortened(message.memory.content, MESSAGE_CHARACTERS),
                 "created_at": message.memory.created_at.isoformat(timespec="seconds"),
                 "archived": message.archived,
             }
             for message in thread.messages
         ],
     }
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
 
 
 def threads(result: Recalled | Split, *_: Any) -> JsonObject:

@@ -22,7 +22,7 @@ from kingly_memory.errors import InvalidSetting
 from kingly_memory.home.own_files import make_folder
 from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.access import Access
-from kingly_memory.hub.grants import ANYBODY, EVERY, Grant, Role, digest
+from kingly_memory.hub.grants import ANYBODY, Grant, Role, digest
 
 SESSION = timedelta(hours=8)
 LINK_HOLDS = timedelta(minutes=10)
@@ -51,10 +51,7 @@ class Viewer(NamedTuple):
     def words(self) -> str:
         if self.grant is None:
             return "everything, by a link"
-        every = self.grant.roles.get(EVERY)
-        named = [f"{role.word} in {project}" for project, role in self.grant.roles.items() if project != EVERY]
-        roles = [*([f"{every.word} in every project"] if every else []), *named]
-        return f"{self.grant.holder}: {', '.join(roles) or 'nothing'}"
+        return f"{self.grant.holder}: {', '.join(self.grant.may) or 'nothing'}"
 
 
 class Sessions:

@@ -23,6 +23,7 @@ from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.page.hub.sessions import Viewer
 from kingly_memory.page.view import View, facts, section, table, verbatim, when
 from kingly_memory.ports import HOME, INCARNATION
+from kingly_memory.text.times import duration
 from kingly_memory.text.writing import counted
 
 _MEANS = {
@@ -96,7 +97,7 @@ def overview(looked: Looked) -> View:
     memories = sum(counts["memories"] for counts in kept.values())
     figures: dict[str, Any] = {
         "version": hub.version,
-        "running for": _span(hub.traffic.uptime_s),
+        "running for": duration(hub.traffic.uptime_s),
         "keeps": f"{counted(memories, 'memory')} in {counted(len(kept), 'project')}",
     }
     if viewer.is_admin:
@@ -340,13 +341,7 @@ def tokens(looked: Looked) -> View:
         (
             el("bdi", grant.holder),
             *_namespace(looked, grant.namespace),
-            el(
-                "bdi",
-                ", ".join(
-                    f"{role.word} in {'every project' if project == EVERY else project}"
-                    for project, role in grant.roles.items()
-                ),
-            ),
+            el("bdi", ", ".join(grant.may)),
             when(grant.made_at, looked.now) if grant.made_at else "not here",
             when(used.get((grant.namespace, grant.holder)), looked.now),
         )
@@ -445,13 +440,6 @@ def _why(failure: Failure) -> str:
     if failure.status == _FORBIDDEN and failure.holder is None:
         return "403 a page of another server called"
     return f"{failure.status or ''} {_MEANS.get(failure.status, '')}".strip()
-
-
-def _span(seconds: float) -> str:
-    for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= unit:
-            return counted(int(seconds // unit), name)
-    return "less than a minute"
 
 
 def _size(size: int) -> str:
