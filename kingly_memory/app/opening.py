@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import partial
-from types import EllipsisType, TracebackType
+from types import EllipsisType
 from typing import TYPE_CHECKING, Self
 
 from kingly_memory import validation
@@ -167,9 +167,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         await self._engine.opened()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from kingly_memory.errors import RouterClosed
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from kingly_memory.app.opening import MemoryRouter
 
 log = logging.getLogger("kingly_memory.router")
@@ -74,9 +72,7 @@ class Portal:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -215,7 +211,5 @@ class Entered(Face):
         self._call(self._awaiting.__aenter__)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._call(lambda: self._awaiting.__aexit__(kind, error, trace))
+    def __exit__(self, *how: object) -> None:
+        self._call(lambda: self._awaiting.__aexit__(*how))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.graph import Entity, Relation, part
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
+from kingly_memory.plain import plain
 from kingly_memory.server.tools import call_result, compact, parsed
 from kingly_memory.validation import Imported, mended
 
 if TYPE_CHECKING:
+    from kingly_memory.api.graph import Graph
     from kingly_memory.app.opening import MemoryRouter
 
 FILE = "MEMORY_FILE_PATH"
@@ -97,41 +100,34 @@ TOOLS = {
 }
 
 
+_contents, _observations = itemgetter("entityName", "contents"), itemgetter("entityName", "observations")
+_CALLS: Mapping[str, Callable[[Graph, JsonObject], Awaitable[Any]]] = {
+    "create_entities": lambda graph, given: graph.create_entities(map(_entity, given["entities"])),
+    "create_relations": lambda graph, given: graph.create_relations(map(_relation, given["relations"])),
+    "add_observations": lambda graph, given: graph.add_observations(map(_contents, given["observations"])),
+    "delete_entities": lambda graph, given: graph.delete_entities(given["entityNames"]),
+    "delete_observations": lambda graph, given: graph.delete_observations(map(_observations, given["deletions"])),
+    "delete_relations": lambda graph, given: graph.delete_relations(map(_relation, given["relations"])),
+    "read_graph": lambda graph, _: graph.read(),
+    "search_nodes": lambda graph, given: graph.search_nodes(given["query"]),
+    "open_nodes": lambda graph, given: graph.open_nodes(given["names"]),
+}
+
+
 async def call(memory: MemoryRouter, name: str, given: Mapping[str, Any]) -> CallToolResult:
     """Raises InvalidInput, which names the argument by its path, and StoreError."""
-    arguments, graph = _read(TOOLS[name].input_schema, given, ""), memory.graph
-    match name:
-        case "create_entities":
-            new = await graph.create_entities(map(_entity, arguments["entities"]))
-            return _listed("entities", [entity.to_json() for entity in new])
-        case "create_relations":
-            related = await graph.create_relations(map(_relation, arguments["relations"]))
-            return _listed("relations", [relation.to_json() for relation in related])
-        case "add_observations":
-            additions = [
-                (observation["entityName"], observation["contents"]) for observation in arguments["observations"]
-            ]
-            added = await graph.add_observations(additions)
-            pairs = zip(additions, added, strict=True)
-            return _listed(
-                "results", [{"entityName": entry[0], "addedObservations": [*texts]} for entry, texts in pairs]
-            )
-        case "delete_entities":
-            await graph.delete_entities(arguments["entityNames"])
-            return _done("Entities")
-        case "delete_observations":
-            await graph.delete_observations(
-                (deletion["entityName"], deletion["observations"]) for deletion in arguments["deletions"]
-            )
-            return _done("Observations")
-        case "delete_relations":
-            await graph.delete_relations(map(_relation, arguments["relations"]))
-            return _done("Relations")
-        case "search_nodes":
-            return call_result((await graph.search_nodes(arguments["query"])).to_json())
-        case "open_nodes":
-            return call_result((await graph.open_nodes(arguments["names"])).to_json())
-    return call_result((await graph.read()).to_json())
+    arguments = _read(TOOLS[name].input_schema, given, "")
+    answer = plain(await _CALLS[name](memory.graph, arguments))
+    if isinstance(answer, dict):
+        return call_result(answer)
+    if answer is None:
+        message = f"{name.partition('_')[2].capitalize()} deleted successfully"
+        return _answered(message, {"success": True, "message": message})
+    if name == "add_observations":
+        named = zip(arguments["observations"], answer, strict=True)
+        answer = [{"entityName": asked["entityName"], "addedObservations": texts} for asked, texts in named]
+    [field] = (TOOLS[name].output_schema or {})["properties"]
+    return _answered(compact(answer), {field: answer})  # as in the reference server, the text has the list alone
 
 
 async def read_in(memory: MemoryRouter, content_limit_bytes: int) -> None:
@@ -176,18 +172,9 @@ def _relation(fields: JsonObject) -> Relation:
     return Relation(fields["from"], fields["to"], fields["relationType"])
 
 
-def _listed(name: str, several: list[JsonObject]) -> CallToolResult:
-    """Of a list, the text has the list alone, as in the reference server."""
-    answer = call_result({name: several})
+def _answered(text: str, answer: JsonObject) -> CallToolResult:
     return CallToolResult(
-        content=[TextContent(type="text", text=compact(several))], structured_content=answer.structured_content
-    )
-
-
-def _done(what: str) -> CallToolResult:
-    message = f"{what} deleted successfully"
-    return CallToolResult(
-        content=[TextContent(type="text", text=message)], structured_content={"success": True, "message": message}
+        content=[TextContent(type="text", text=text)], structured_content=call_result(answer).structured_content
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kingly_memory.errors import RouterClosed
@@ -35,22 +34,22 @@ class LazyRouter:
         self._over = False
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def warm_up(self) -> None:
         """Begin to open the router, if nobody has: the first call that needs it will find it open."""
-        if not self._over:
-            self._under_way()
+        if not self._over and (self._opening is None or _has_failed(self._opening)):
+            self._opening = asyncio.create_task(self._open(), name="kingly-opening")
+            self._opening.add_done_callback(_has_failed)  # looked at, even if nobody waits for it
 
     async def get(self) -> MemoryRouter:
         """The open router. Raises what opening it raises; the next call then tries again."""
-        if self._over:
+        self.warm_up()
+        if self._opening is None:
             raise RouterClosed
         # A caller who is cancelled leaves the opening to those who wait with it.
-        return await asyncio.shield(self._under_way())
+        return await asyncio.shield(self._opening)
 
     async def close(self) -> None:
         """Close the router if it was opened, and wait for that a moment. Safe to call twice.
@@ -70,12 +69,6 @@ class LazyRouter:
         [opened] = await asyncio.gather(opening, return_exceptions=True)
         if not isinstance(opened, BaseException):
             await opened.close()
-
-    def _under_way(self) -> asyncio.Task[MemoryRouter]:
-        if self._opening is None or _has_failed(self._opening):
-            self._opening = asyncio.create_task(self._open(), name="kingly-opening")
-            self._opening.add_done_callback(_has_failed)  # looked at, even if nobody waits for it
-        return self._opening
 
     async def _open(self) -> MemoryRouter:
         router = await asyncio.to_thread(self._begin)
