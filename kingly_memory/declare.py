@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from kingly_memory.errors import InvalidInput, NothingUnder
+from kingly_memory.errors import NothingUnder
 
 NOT_GIVEN: Any = ...
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,8 +54,6 @@ class Arg(NamedTuple):
     """On the command line `-` reads it from standard input."""
     takes_anything: bool = False
     """The MCP tool turns what is no text into JSON."""
-    if_empty: str | None = None
-    """What to say where the text has nothing but spaces."""
 
 
 class Parameter(NamedTuple):
@@ -136,13 +134,6 @@ class Verb(NamedTuple):
         *without, flag = self.reads.split()
         return bool(arguments[flag]) is not bool(without)
 
-    def check(self, arguments: dict[str, Any]) -> None:
-        """Raise InvalidInput for a text that has to be more than spaces."""
-        for parameter in self.parameters:
-            text = arguments.get(parameter.name)
-            if parameter.arg.if_empty is not None and isinstance(text, str) and not text.strip():
-                raise InvalidInput(parameter.name, f"is empty; {parameter.arg.if_empty}")
-
     def answer_of(self, result: dict[str, Any]) -> dict[str, Any]:
         """What the tool answers of a result's fields."""
         if not self.answers or "…" in self.answers:
@@ -164,7 +155,6 @@ class Verb(NamedTuple):
     def call(self, memory: Any, arguments: dict[str, Any]) -> Any:
         """Call the verb of a router, blocking or awaiting. An argument that is None was not given, and the
         verb's own default holds."""
-        self.check(arguments)
         given = {name: value for name, value in arguments.items() if value is not None}
         if ":" in self.calls:
             module, _, name = self.calls.partition(":")

@@ -256,7 +256,8 @@ def query(
     needs_words: bool = False,
 ) -> Query:
     """Check what a search asks for. Any text is a sensible query, an empty one too unless it `needs_words`; filters
-    that make no sense are refused."""
+    that make no sense are refused. A `wide` one is also of what is kept for every project, and without what is
+    `unsought`."""
     if not isinstance(text, str):
         raise InvalidInput("query", f"expected text, not {_name(text)}")
     if needs_words and not text.strip():
@@ -280,7 +281,7 @@ def query(
         since=moment("since", since),
         until=until_moment("until", until),
         include_archived=include_archived,
-        without_tags=without_tags,
+        without_tags=unsought(tags) if wide else without_tags,
         any_tags=None if any_tags is None else tag_list("any_tags", any_tags) or None,
         origins=None if origin is None else tuple(choice("origin", one, Origin) for one in texts("origin", origin)),
         metadata=None if filter is None else check_filter("filter", filter),

@@ -23,9 +23,7 @@ VERBS = (
             Parameter(
                 name="key",
                 type="text",
-                arg=Arg(
-                    words="only for what you may correct: storing it again is a new revision", if_empty="leave it out"
-                ),
+                arg=Arg(words="only for what you may correct: storing it again is a new revision"),
                 default=None,
             ),
             Parameter(

@@ -80,6 +80,13 @@ _ANY_TAGS = Arg("only with one of these tags", "TAG", option="any_tag")
 _ORIGIN = Arg("only what came from there", "WHO", choices=tuple(Origin))
 _FILTER = Arg('fields that the metadata must have, such as {"score": {"$gt": 3}}', "JSON", type="object")
 _ONE_CONTEXT = Arg("only this conversation or task", "ID", option="context")
+_TTL = Arg(
+    "when it ends, from now: 30m, 12h, 7d, seconds, or never",
+    "TIME",
+    type="number or text",
+    tool_default=None,
+    command_default=None,
+)
 _IF_REVISION = Arg("only if the memory is at this revision still; 0: if there is none", "N", least=0)
 _UNSAID = "unsaid"
 """In the place of a text that stays as it is."""
@@ -135,7 +142,7 @@ class MemoryVerbs(Family):
         content: Annotated[str, Arg("what to remember, understandable on its own", is_sentence=True, reads_input=True)],
         key: Annotated[
             str | None,
-            Arg("only for what you may correct: storing it again is a new revision", if_empty="leave it out"),
+            Arg("only for what you may correct: storing it again is a new revision"),
         ] = None,
         type: Annotated[
             TypeName | None,
@@ -163,16 +170,7 @@ class MemoryVerbs(Family):
             ),
         ] = "agent",
         metadata: Annotated[Mapping[str, Any] | None, FACTS] = None,
-        ttl: Annotated[
-            Ttl,
-            Arg(
-                "when it ends, from now: 30m, 12h, 7d, seconds, or never; left out, as its type says",
-                "TIME",
-                type="number or text",
-                tool_default=None,
-                command_default=None,
-            ),
-        ] = USUAL,
+        ttl: Annotated[Ttl, _TTL._replace(words=f"{_TTL.words}; left out, as its type says")] = USUAL,
         wait: Annotated[
             float | None, Arg("seconds to wait for the remote's acknowledgement", "S", least=0, most=LONGEST_WAIT_S)
         ] = None,
@@ -236,16 +234,7 @@ class MemoryVerbs(Family):
         tags: Annotated[Sequence[str] | None, OWN_TAGS._replace(words="all the tags it then has")] = None,
         title: Annotated[str | None, Arg("a short title", "TEXT")] = None,
         metadata: Annotated[Mapping[str, Any] | None, FACTS] = None,
-        ttl: Annotated[
-            Ttl,
-            Arg(
-                "when it ends, from now: 30m, 12h, 7d, seconds, or never",
-                "TIME",
-                type="number or text",
-                tool_default=None,
-                command_default=None,
-            ),
-        ] = USUAL,
+        ttl: Annotated[Ttl, _TTL] = USUAL,
         if_revision: Annotated[int | None, _IF_REVISION] = None,
         origin: str = "agent",
     ) -> Receipt | None:
@@ -411,7 +400,6 @@ class MemoryVerbs(Family):
             origin=origin,
             filter=filter,
             include_archived=include_archived,
-            without_tags=validation.unsought(tags),
         )
         in_mode = plan(
             asked.text,
@@ -495,7 +483,6 @@ class MemoryVerbs(Family):
             origin=origin,
             filter=filter,
             include_archived=include_archived,
-            without_tags=validation.unsought(tags),
         )
         asked = replace(asked, context_id=engine.contexts.resolve(asked.context_id))
         is_in_mode = (mode, min_confidence, min_similarity) != (None, None, None)
@@ -595,7 +582,6 @@ class MemoryVerbs(Family):
             include_archived=include_archived,
             since=since,
             until=until,
-            without_tags=validation.unsought(tags),
             any_tags=any_tags,
             origin=origin,
             filter=filter,

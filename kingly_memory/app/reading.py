@@ -82,10 +82,7 @@ class LocalReader(View):
 
         words, began = self._words, time.monotonic()
         request = steps.request(fold, detail, budget_tokens, min_relevance=min_relevance)
-        unsought = validation.unsought(filters.get("tags"))
-        asked = validation.query(
-            query, space=self._place.space, wide=True, needs_words=True, without_tags=unsought, **filters
-        )
+        asked = validation.query(query, space=self._place.space, wide=True, needs_words=True, **filters)
         asked = steps.continuing(asked, request, after)
         now_s, local_s = self._now_s(), self.settings.local_search_s
         wording = words.word(asked, budget_s=local_s)
@@ -162,8 +159,7 @@ class LocalReader(View):
         return [one for one in self.rows.ids_beginning(beginning, MOST_BEGINNING) if self.readable(one) is not None]
 
     def list(self, limit: int = 50, before: int | None = None, *, forgotten: bool = False, **filters: Any) -> Page:
-        unsought = validation.unsought(filters.get("tags"))
-        query = validation.query("", space=self._place.space, wide=True, limit=limit, without_tags=unsought, **filters)
+        query = validation.query("", space=self._place.space, wide=True, limit=limit, **filters)
         return self.page(query, before, forgotten=forgotten)
 
     def of_users(self) -> Iterator[tuple[str | None, LocalReader]]:

@@ -66,8 +66,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     """What the prompt is about, within `budget_s`. Raises StoreError."""
     began_s = time.monotonic()
     focuses = in_focus(around)
-    unsought = validation.unsought(None)
-    query = validation.query(prompt, space=around.space, wide=True, limit=LOOKED_AT, without_tags=unsought)
+    query = validation.query(prompt, space=around.space, wide=True, limit=LOOKED_AT)
     wording = around.layer.word(query, budget_s=budget_s)
     left_s, most = max(began_s + budget_s - time.monotonic(), LEAST_BUDGET_S), _FOCUSED if focuses else LOOKED_AT
     hits = around.layer.search(query, now_s=around.now_s, budget_s=left_s, wording=wording, most=most).hits
