@@ -121,6 +121,12 @@ def test_status_is_watched_until_somebody_interrupts_it(run: Run, monkeypatch: p
     assert (watched.code, [one["memories"]["total"] for one in watched.rows]) == (0, [0, 1])
 
 
+def test_the_status_of_what_is_kept_for_every_project_says_so(run: Run) -> None:
+    run("store", "a text", "--everywhere")
+    told = run("status", "--everywhere")
+    assert (told.code, "project     (every project)\n" in told.out) == (0, True)
+
+
 def test_times_are_told_to_the_minute_and_how_far_they_are(run: Run) -> None:
     stored = run("store", "a text", "--key", "k", "--ttl", "3d")
     for told in (stored, run("get", "k"), run("status")):
