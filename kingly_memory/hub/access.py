@@ -67,12 +67,11 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who is let in: who brings one of the `tokens`, by their digests; where none `is_needed`, everybody. By `names`
-    the server may be called besides those of this machine, and None is any name. `remedy` is what to do about one that
-    is none."""
+    """Who is let in: who brings one of the `tokens`, by their digests; where none `is_needed`, everybody. One that
+    `is_local` answers under names of this machine alone, and `remedy` is what to do about another name."""
 
     tokens: Mapping[str, Grant] = field(repr=False)
-    names: frozenset[str] | None
+    is_local: bool
     remedy: str = "give this hub a token"
     is_needed: bool = True
     quotas: Mapping[str, int] = field(default_factory=dict)
@@ -92,8 +91,7 @@ class Access:
         made = Grants() if home is None else Grants.read(home)
         given = {digest(one): Grant("a token of a file", namespace) for one, namespace in namespaces.items()}
         is_needed = bool(given) or made.is_needed
-        names = None if is_needed else frozenset[str]()
-        return cls({**made.by_digest, **given}, names, is_needed=is_needed, quotas=made.quotas)
+        return cls({**made.by_digest, **given}, not is_needed, is_needed=is_needed, quotas=made.quotas)
 
     def check_bind(self, host: str) -> None:
         """Raise InvalidSetting if the hub would be open to a network without a token."""
@@ -131,7 +129,7 @@ class Access:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        return self.names is None or is_loopback(host) or plain(host) in self.names
+        return not self.is_local or is_loopback(host)
 
 
 class Gate:
@@ -221,15 +219,6 @@ def host_of(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
-
-
-def plain(host: str) -> str:
-    """One spelling for all that mean the same host: capitals, the dot of the root, zeros in an address."""
-    name = host.lower().rstrip(".")
-    try:
-        return ipaddress.ip_address(name).compressed
-    except ValueError:
-        return name
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 
@@ -32,8 +32,8 @@ _NAME_CHARACTERS = 100
 class Homes:
     """Safe from any thread."""
 
-    def __init__(self, store: LocalStore, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._clock, self._monotonic = store, clock, monotonic
+    def __init__(self, store: LocalStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
         self._lock = threading.Lock()
         self._news: dict[str, JsonObject] = {}
         self._kept_s = -math.inf
@@ -52,7 +52,7 @@ class Homes:
         place = json.dumps([*who.values()])
         with self._lock:
             self._news = _merged(self._news, {place: news})
-            is_due = self._monotonic() - self._kept_s >= _KEPT_EVERY_S
+            is_due = time.monotonic() - self._kept_s >= _KEPT_EVERY_S
         if is_due:
             with suppress(StoreError):  # the caller has the answer; the next call writes this too
                 self._keep()
@@ -74,7 +74,7 @@ class Homes:
 
     def _keep(self) -> None:
         with self._lock:
-            news, self._news, self._kept_s = self._news, {}, self._monotonic()
+            news, self._news, self._kept_s = self._news, {}, time.monotonic()
 
         def change(tx: Transaction) -> None:
             kept = tx.facet(_FACET, _OWNER) or {}

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 from kingly_memory.errors import KinglyMemoryError
 
 _LINE = "kingly-hub listening on "
+_START_S = 30.0
+"""Until a hub that has not printed its address counts as failed."""
 _STOP_S = 30.0
 """Longer than a hub takes to finish the calls in progress."""
 _PACKAGE_FOLDER = Path(__file__).parents[2]
@@ -33,25 +35,15 @@ class HubDidNotStart(KinglyMemoryError):
 class HubProcess:
     """A hub over `home`. It keeps its port, so that a hub started again is found where the first one was.
 
-    `start_s`: seconds until a hub that has not printed its address counts as failed. The token travels in the
-    environment. `options` are further words of the command line.
+    The token travels in the environment. `options` are further words of the command line.
     """
 
-    def __init__(
-        self,
-        home: Path,
-        *,
-        port: int = 0,
-        token: str | None = None,
-        options: Sequence[str] = (),
-        start_s: float = 30.0,
-    ) -> None:
+    def __init__(self, home: Path, *, port: int = 0, token: str | None = None, options: Sequence[str] = ()) -> None:
         self.home = home
         self.port = port
         self._token = token
         self._options = options
         self._scheme = "http"
-        self._start_s = start_s
         self._process: subprocess.Popen[str] | None = None
 
     def __repr__(self) -> str:
@@ -99,7 +91,7 @@ class HubProcess:
             )
             try:
                 # It says nothing until it listens; a process that ends closes its output, and reads as an empty line.
-                is_heard = process.stdout is not None and select.select([process.stdout], [], [], self._start_s)[0]
+                is_heard = process.stdout is not None and select.select([process.stdout], [], [], _START_S)[0]
                 line = process.stdout.readline() if process.stdout is not None and is_heard else ""
             except BaseException:  # `with` has not begun, so nobody else would stop it
                 self.kill()

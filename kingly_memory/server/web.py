@@ -101,7 +101,7 @@ def serve(server: MemoryServer, home: Path, port: int, *, token: str | None, run
 def access_of(token: str) -> Access:
     """Lets in who brings the token, under a name of this machine. Raises InvalidSetting, which never repeats it."""
     check_token(token)
-    return Access({digest(token): Grant("the token")}, frozenset(), "call it by a name of its own machine")
+    return Access({digest(token): Grant("the token")}, is_local=True, remedy="call it by a name of its own machine")
 
 
 def own_token(home: Path) -> tuple[str, Path]:
