@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import Turn, asked, either, found, keep
+from kingly_memory.integrations.recall import Router, Turn, as_label, asked, either, found, keep
 from kingly_memory.models import Hit, Origin
 
 with needed("the memory service for ADK", "adk"):
@@ -23,8 +22,6 @@ with needed("the memory service for ADK", "adk"):
 if TYPE_CHECKING:
     from google.adk.events.event import Event
     from google.adk.sessions.session import Session
-
-    from kingly_memory.integrations.recall import Router
 
 NO_SESSION = "events"
 """Where events are kept that belong to no session."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, either
+from kingly_memory.integrations.recall import Router, as_label, asked, either
 
 with needed("the providers for the Agent Framework", "agent-framework"):
     from agent_framework import ContextProvider, HistoryProvider, Message
-
-if TYPE_CHECKING:
-    from kingly_memory.integrations.recall import Router
 
 
 class KinglyContextProvider(ContextProvider):

@@ -14,11 +14,11 @@ from unicodedata import category, normalize
 from urllib.parse import unquote
 
 from kingly_memory import validation
-from kingly_memory.app.portal import Portal
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Namespace, Put, Remove, VersionConflict, as_json
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import Router, asked
 
 with needed("the memory tool", "anthropic"):
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -85,15 +85,13 @@ class KinglyMemoryTool(_Verbs, BetaAbstractMemoryTool):
 class AsyncKinglyMemoryTool(_Verbs, BetaAsyncAbstractMemoryTool):
     """The same for `AsyncAnthropic`, over a router of either kind."""
 
-    def __init__(self, memory: MemoryRouter | SyncMemoryRouter, *, cache_control: Any = None) -> None:
+    def __init__(self, memory: Router, *, cache_control: Any = None) -> None:
         super().__init__(cache_control=cache_control)
         self._memory = memory
 
     async def _done(self, verb: str, *arguments: Any) -> Any:
         try:
-            if isinstance(self._memory, Portal):
-                return await self._memory.elsewhere(lambda memory: _answered(memory, verb, *arguments))
-            return await _answered(self._memory, verb, *arguments)
+            return await asked(self._memory, lambda memory: _answered(memory, verb, *arguments))
         except KinglyMemoryError as error:
             raise ToolError(str(error)) from error
 

@@ -9,7 +9,7 @@ from kingly_memory import validation
 from kingly_memory.documents import json_text
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, either, found
+from kingly_memory.integrations.recall import Router, asked, either, found
 from kingly_memory.models import Hit
 from kingly_memory.validation import RESULTS_LIMIT
 
@@ -19,7 +19,6 @@ with needed("the memory for AutoGen", "autogen"):
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.integrations.recall import Router
 
 
 class KinglyMemory(Memory):

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
-
-
-class Record(Protocol):
-    """What is asked of a record here."""
-
-    id: str
-    scope: str
-    categories: list[str]
-    metadata: dict[str, Any]
-    created_at: datetime
-
+from typing import Any
 
 Fits = Callable[[Any], bool]
 
@@ -25,7 +14,7 @@ def normal(scope: str | None) -> str:
     return "/" + (scope or "").strip("/")
 
 
-def children(scope: str | None, records: Iterable[Record]) -> list[str]:
+def children(scope: str | None, records: Iterable[Any]) -> list[str]:
     """The scopes just below it that the records have."""
     above = _folder(scope)
     inner = (normal(one.scope)[len(above) :].partition("/")[0] for one in records)

@@ -19,8 +19,8 @@ from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Put, Remove, VersionConflict
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.crewai_scopes import Fits, children, fitting, normal, utc
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import as_label
 from kingly_memory.validation import RESULTS_LIMIT, batches
 
 with needed("the storage for CrewAI", "crewai"):

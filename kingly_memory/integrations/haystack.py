@@ -7,9 +7,8 @@ from typing import Any, Self
 from kingly_memory import validation
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.integrations.labels import as_label, as_name
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import is_blank
+from kingly_memory.integrations.recall import as_label, as_name, is_blank
 from kingly_memory.models import Memory, Origin
 from kingly_memory.validation import RESULTS_LIMIT
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import as_label
 
 with needed("the provider for Hermes", "hermes"):
     from agent.memory_provider import MemoryProvider

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import as_label
 
 with needed("the chat history for LangChain", "langchain"):
     from langchain_core.chat_history import BaseChatMessageHistory

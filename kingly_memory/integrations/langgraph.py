@@ -21,8 +21,8 @@ from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Namespace, Put, Remove, json_text
 from kingly_memory.errors import InvalidInput, RouterClosed, StoreError
 from kingly_memory.filters import Filter, check_filter
-from kingly_memory.integrations.labels import as_label, as_name
 from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import as_label, as_name
 from kingly_memory.router.documents import search
 
 with needed("the store for LangGraph", "langgraph"):

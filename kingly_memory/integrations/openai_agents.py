@@ -16,7 +16,7 @@ from kingly_memory.api.session_log import MOST_ITEMS
 from kingly_memory.attention.fence import PREAMBLE, without_fenced
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked
+from kingly_memory.integrations.recall import Router, asked
 from kingly_memory.router.capturing import messages
 
 with needed("KinglySession", "openai-agents"):
@@ -24,8 +24,6 @@ with needed("KinglySession", "openai-agents"):
 
 if TYPE_CHECKING:
     from agents import RunContextWrapper, SessionSettings, TResponseInputItem
-
-    from kingly_memory.integrations.recall import Router
 
     Item: TypeAlias = TResponseInputItem
     Run: TypeAlias = RunContextWrapper[Any]

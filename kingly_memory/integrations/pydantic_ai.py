@@ -15,9 +15,8 @@ from uuid import uuid4
 from kingly_memory import validation
 from kingly_memory.documents import MOST_BYTES, Document, Put, Remove
 from kingly_memory.errors import InvalidInput
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, decided, either, is_blank, looked
+from kingly_memory.integrations.recall import Router, as_label, asked, decided, either, is_blank, looked
 from kingly_memory.validation import RESULTS_LIMIT
 
 with needed("the memory store for Pydantic AI", "pydantic-ai"):
@@ -33,7 +32,6 @@ with needed("the memory store for Pydantic AI", "pydantic-ai"):
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.integrations.recall import Router
     from kingly_memory.ports import DocumentReader
 
 REPLAYED_FOR = "30d"

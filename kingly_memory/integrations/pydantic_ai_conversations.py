@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.documents import Document, Put, Remove
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, decided, either, looked
+from kingly_memory.integrations.recall import Router, as_label, asked, decided, either, looked
 
 with needed("the conversation store for Pydantic AI", "pydantic-ai-conversations"):
     from pydantic import TypeAdapter
@@ -25,7 +24,6 @@ with needed("the conversation store for Pydantic AI", "pydantic-ai-conversations
     )
 
 if TYPE_CHECKING:
-    from kingly_memory.integrations.recall import Router
     from kingly_memory.ports import DocumentReader
 
 Record = dict[str, Any]

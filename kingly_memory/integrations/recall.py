@@ -1,15 +1,15 @@
-"""What the adapters have in common that recall memories: a router of either kind, turns that are told again and again,
-and what is found for a prompt. Imports no framework."""
+"""What the adapters have in common: a router of either kind, names that a framework gives as labels, turns that are
+told again and again, and what is found for a prompt. Imports no framework."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from kingly_memory.app.portal import Portal
 from kingly_memory.errors import InvalidInput
-from kingly_memory.integrations.labels import as_label
 from kingly_memory.models import Hit, MemoryStatus, MemoryType, Origin
 from kingly_memory.validation import MOST_TOGETHER, batches
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from kingly_memory.documents import Put, Remove
     from kingly_memory.ports import DocumentReader, DocumentRows
 
-    Router: TypeAlias = MemoryRouter | SyncMemoryRouter
-
+Router: TypeAlias = "MemoryRouter | SyncMemoryRouter"
 T = TypeVar("T")
 
 
@@ -46,6 +45,27 @@ def is_blank(query: object) -> bool:
     if not isinstance(query, str):
         raise InvalidInput("query", f"expected text, not {type(query).__name__}")
     return not query.strip()
+
+
+_NO_LABEL = re.compile("[%\x00-\x1f\x7f\ud800-\udfff]")
+_EMPTY = "%"
+
+
+def as_label(field: str, name: object) -> str:
+    """The name itself; what no label may hold is spelled as in web addresses, a line break as `%0A`. No two names
+    become one label. Raises InvalidInput, which names the field."""
+    if not isinstance(name, str):
+        raise InvalidInput(field, f"expected text, not {type(name).__name__}")
+    if not name.strip():
+        return quote(name, safe="") or _EMPTY
+    return _NO_LABEL.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), name)
+
+
+def as_name(label: str) -> str:
+    """The name that became this label."""
+    if _EMPTY not in label:
+        return label
+    return "" if label == _EMPTY else unquote(label, errors="surrogatepass")
 
 
 async def asked(router: Router, verb: Callable[[MemoryRouter], Coroutine[Any, Any, T]]) -> T:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, either, found
+from kingly_memory.integrations.recall import Router, asked, either, found
 
 with needed("the memory store for Strands", "strands"):
     from strands.memory.types import MemoryEntry, MemoryStore
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from strands.memory.types import AddMessagesContext, Metadata, SearchOptions
     from strands.types.content import Messages
 
-    from kingly_memory.integrations.recall import Router
     from kingly_memory.models import Receipt
 
 USUALLY = 10

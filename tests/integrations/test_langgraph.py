@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
-from kingly_memory.integrations.labels import as_label, as_name
+from kingly_memory.integrations.recall import as_label, as_name
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
