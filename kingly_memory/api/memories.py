@@ -824,7 +824,9 @@ class MemoryVerbs(Family):
         """
         await self._engine.opened()
         named = self._engine.contexts.resolve(validation.required("context_id", context_id))
-        return await self._engine.context_gatherer.gather(named or CURRENT, include_related=include_related)
+        from kingly_memory.router.context_gather import gather
+
+        return await gather(self._engine, named or CURRENT, include_related=include_related)
 
     @verb("link", "memory_link", "thoughts", "Link two memories", repeatable=True)
     @example(

@@ -21,7 +21,7 @@ from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router.lifecycle.usage import UsageBuffer
-from kingly_memory.router.view import Visible
+from kingly_memory.router.view import Station, Visible
 from kingly_memory.text.writing import token_count, words
 from kingly_memory.validation import Draft
 
@@ -137,9 +137,7 @@ class Contexts:
 
     def __init__(
         self,
-        space: str,
-        agent: str | None,
-        usual: str | None,
+        station: Station,
         *,
         reader: StoreReader,
         local: Visible,
@@ -147,30 +145,28 @@ class Contexts:
         rules: ContextRules,
         usage: UsageBuffer,
     ) -> None:
-        """`usual` is the context of what is stored without naming one."""
-        self.space = space
-        self.reader = reader
-        self.local = local
-        self.clock = clock
-        self._agent = agent
-        self._usual = usual
+        self._space = station.space
+        self._agent = station.agent
+        self._usual = self._current = station.context_id
+        self._reader = reader
+        self._local = local
+        self._clock = clock
         self._rules = rules
         self._usage = usage
-        self._current = usual
 
     def resolve(self, context_id: str | None) -> str | None:
         """The context that is meant. `current` is the last one worked in by this process, else the last in which this
         agent stored something here, else the last in which anybody of the project did."""
         if context_id != CURRENT or self._current:
             return self._current if context_id == CURRENT else context_id
-        names = (current_owner(self.space, self._agent), latest_owner(self.space))
-        facets = self.reader.facets(CURRENT_FACET, names)
+        names = (current_owner(self._space, self._agent), latest_owner(self._space))
+        facets = self._reader.facets(CURRENT_FACET, names)
         return next((str(facets[name]["context_id"]) for name in names if name in facets), CURRENT)
 
     def resolve_to_store(self, context_id: str | None) -> str | None:
         """The same, where `current` begins a context if there is none, and None is the usual one."""
         named = self.resolve(self._usual if context_id is None else context_id)
-        return str(new_id(self.clock.now())) if named == CURRENT else named
+        return str(new_id(self._clock.now())) if named == CURRENT else named
 
     def enter(self, context_id: str | None) -> None:
         """Make this the context in which the process works from now on."""
@@ -178,15 +174,15 @@ class Contexts:
 
     def at_hand(self, context_id: str) -> AtHand:
         """What is at hand in a context; nothing when it is over or was never used."""
-        now_s = self.clock.now().timestamp()
-        name = owner(self.space, context_id)
-        facet = self.reader.facets(FACET, [name]).get(name)
+        now_s = self._clock.now().timestamp()
+        name = owner(self._space, context_id)
+        facet = self._reader.facets(FACET, [name]).get(name)
         context = _context(facet, context_id)
         if facet is None or context.used(self.last_use(context_id)).is_over(now_s, self._rules.lifetime_s):
             return AtHand(Context(context_id), (), None)
-        rows = (self.reader.row(one) for one in reversed(context.items))
+        rows = (self._reader.row(one) for one in reversed(context.items))
         present = (row for row in rows if row is not None and _is_there(row, context_id))
-        items = tuple(row.memory for row in present if self.local.is_alive(row, now_s))
+        items = tuple(row.memory for row in present if self._local.is_alive(row, now_s))
         self.enter(context_id)
         self._usage.note([memory.id for memory in items], now_s)
         self._usage.note_context(name, now_s)
@@ -194,16 +190,16 @@ class Contexts:
 
     def last_use(self, context_id: str | None) -> float:
         """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
-        return 0.0 if context_id is None else self._usage.last_use_of_context(owner(self.space, context_id))
+        return 0.0 if context_id is None else self._usage.last_use_of_context(owner(self._space, context_id))
 
     def due(self, context_id: str) -> Due | None:
         """The whispers that are due in a context; None when none is."""
-        name, size = owner(self.space, context_id), self._rules.whisper_tokens
-        context = _context(self.reader.facets(FACET, [name]).get(name), context_id)
+        name, size = owner(self._space, context_id), self._rules.whisper_tokens
+        context = _context(self._reader.facets(FACET, [name]).get(name), context_id)
         count = min(context.due(size), WHISPERS_AT_ONCE)
         if not count:
             return None
-        rows = (self.reader.row(one) for one in context.pending)
+        rows = (self._reader.row(one) for one in context.pending)
         sources = {row.memory.id: row.memory for row in rows if row is not None and _is_there(row, context_id)}
         texts = {one: memory.content for one, memory in sources.items()}
         drafts = [

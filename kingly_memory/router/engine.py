@@ -17,7 +17,6 @@ from kingly_memory.models import REMOTE_ABOVE, Assist, DeliveryState, JsonObject
 from kingly_memory.observe import MemoriesForgotten, MemoriesFound, MemoriesSwept, MemoryStored
 from kingly_memory.ports import LanguageModel, Row, Transaction
 from kingly_memory.router import contexts, write
-from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.delivery.routes import UNNAMED, called
 from kingly_memory.router.lifecycle.usage import UsageBuffer
@@ -70,22 +69,12 @@ class Engine:
             weight, hurry = settings.words_weight, self.embedding.hurry
             self.local = MeaningSearch(reader, self.usage.last_use, vectors=vectors, words_weight=weight, hurry=hurry)
         self._is_embedding = False
-        sides = runtime.remotes.sides_of(station.space)
+        self.sides = sides = runtime.remotes.sides_of(station.space)
         self.view = View(station, store=store, local=self.local, clock=clock)
         self.associations = Associations(station, reader=reader, local=self.local, clock=clock)
         self.searching = Search(self, self.view, self.local, sides, embedder=runtime.embedder)
         self.contexts = Contexts(
-            station.space,
-            station.agent,
-            station.context_id,
-            reader=reader,
-            local=self.local,
-            clock=clock,
-            rules=runtime.context_rules,
-            usage=self.usage,
-        )
-        self.context_gatherer = ContextGatherer(
-            self.contexts, self.associations, sides, threads=runtime.threads, patience_s=settings.remote_search_s
+            station, reader=reader, local=self.local, clock=clock, rules=runtime.context_rules, usage=self.usage
         )
         self.buffers: tuple[Buffer, ...] = (self.usage, *(side.cache for side in sides))
         runtime.add(self)
