@@ -1,19 +1,58 @@
-"""What the parts of a router work with, whichever space they are for: store, clock, settings, observers, remotes."""
+"""What the parts of a router work with, whichever space they are for: store, clock, settings, observers, remotes, and
+whose turn it is."""
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
-from kingly_memory.router.callers import Callers
 from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")
+
+
+class CalledMeanwhile(Exception):
+    """Somebody has called a verb: the work in the background is undone, and done later."""
+
+
+class Callers:
+    """Lets calls of verbs go before work that nobody waits for, which is done piece by piece. That work has all the
+    time while nobody calls, else a tenth, by the real clock: interpreter and writer serve one at a time."""
+
+    _THERE_S = 1.0
+    """A call seldom comes alone, and takes a moment."""
+    _OTHERS = 9
+    """After a piece of work, callers have this many times as long as it took to themselves."""
+
+    def __init__(self) -> None:
+        self.called_s = -math.inf
+        """When a verb was called last (monotonic)."""
+
+    def call(self) -> None:
+        """A verb is called."""
+        self.called_s = time.monotonic()
+
+    def are_there(self) -> bool:
+        return time.monotonic() < self.called_s + self._THERE_S
+
+    def check(self) -> None:
+        """Raises CalledMeanwhile."""
+        if self.are_there():
+            raise CalledMeanwhile
+
+    async def let_pass(self, worked_s: float) -> None:
+        """Wait after a piece that took so long, until callers have had their time or have stopped calling. No event
+        says that they have stopped, so this looks at the clock."""
+        theirs_s = time.monotonic() + self._OTHERS * worked_s
+        while (wait_s := min(theirs_s, self.called_s + self._THERE_S) - time.monotonic()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(wait_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from kingly_memory.errors import RemoteRefused, StoreBusy
 from kingly_memory.hub import feed
 from kingly_memory.models import DeliveryState, JsonObject, Origin
 from kingly_memory.ports import Remote, Transaction
-from kingly_memory.router.callers import CalledMeanwhile
 from kingly_memory.router.remotes.connections import SyncReport
 from kingly_memory.router.remotes.sync import CHANGES_AT_ONCE, CHANGES_BESIDE_CALLERS
 from kingly_memory.router.search import search
 from kingly_memory.router.search.local import LocalAnswer
 from kingly_memory.router.search.remote_side import PAGES_A_ROUND, Feeds, RemoteSide
+from kingly_memory.router.services import CalledMeanwhile
 from kingly_memory.testing import ManualClock
 from tests.hub.machines import Team, Wire, synced
 from tests.router_bench import PromptStore, facet_of, router_over

@@ -68,7 +68,6 @@ from kingly_memory.ports import (
     Transaction,
 )
 from kingly_memory.router import purging, write
-from kingly_memory.router.callers import CalledMeanwhile
 from kingly_memory.router.delivery import shared
 from kingly_memory.router.delivery.moves import outbox_of_links
 from kingly_memory.router.delivery.outbox import link_item
@@ -77,7 +76,7 @@ from kingly_memory.router.lifecycle import lifetimes, summaries
 from kingly_memory.router.remotes import pulled_documents
 from kingly_memory.router.search.remote_cache import drafted
 from kingly_memory.router.search.remote_side import Feeds
-from kingly_memory.router.services import Services
+from kingly_memory.router.services import CalledMeanwhile, Services
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 from kingly_memory.router.write import WriteContext
 
