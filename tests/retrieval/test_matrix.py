@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.retrieval import matrix as matrices
 from kingly_memory.retrieval.matrix import Matrix
-from kingly_memory.retrieval.vectors import levels
+from kingly_memory.router.search.meaning import levels
 
 numbers = st.floats(-1, 1, width=32)
 vectors = st.lists(numbers, min_size=4, max_size=4).filter(lambda vector: math.hypot(*vector) > 0.01)

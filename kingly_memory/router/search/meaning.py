@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future
@@ -16,9 +17,8 @@ from kingly_memory.errors import EmbedderFailed
 from kingly_memory.models import Hit, Memory, Query
 from kingly_memory.ports import Embedder, Row, StoreReader, Vector, VectorRows
 from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS, blended
-from kingly_memory.retrieval.vectors import levels, parts
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
-from kingly_memory.text.passages import LONGEST, MEANT, PASSAGE, passages
+from kingly_memory.text.passages import LONGEST, MEANT, PASSAGE, passages, searchable_passages
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
@@ -27,6 +27,28 @@ PAGE = 200
 """Vectors that are read in one go, some milliseconds."""
 PAGES_A_SEARCH = 2
 """What a search itself reads of what others have written meanwhile; the rest is read in the background."""
+
+
+LEVELS = 127
+MOST_PASSAGES = 384
+"""Vectors of one memory: of some 130,000 characters. What follows is found by its words."""
+
+
+def parts(memory: Memory, *, speaks: bool) -> list[str]:
+    """The text of each vector of a memory: one, or one a passage, which its title and headings introduce. What somebody
+    said is `Speaker: content` where the embedder `speaks`."""
+    title = f"{memory.title}\n" if memory.title else ""
+    if cut := searchable_passages(memory.content, MEANT)[:MOST_PASSAGES]:
+        return [title + passage for _, passage in cut]
+    if speaks and isinstance(speaker := memory.metadata.get("speaker"), str):
+        return [f"{speaker}: {memory.content}"]
+    return ["\n".join(filter(None, (memory.title, memory.content, " ".join(memory.tags))))]
+
+
+def levels(vector: Sequence[float]) -> bytes:
+    """A vector in one signed byte a dimension. Only its direction is kept, so the scale is the largest value's."""
+    scale = LEVELS / (max(map(abs, vector), default=0.0) or 1.0)
+    return array("b", [round(value * scale) for value in vector]).tobytes()
 
 
 class Near(NamedTuple):

@@ -30,9 +30,8 @@ from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import Memory, MemoryStatus, Query, Results
 from kingly_memory.ports import Embedder, Row
 from kingly_memory.retrieval.fusion import LEAST_OF_WORDS, blended
-from kingly_memory.retrieval.vectors import levels
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
-from kingly_memory.router.search.meaning import Near, VectorSearch
+from kingly_memory.router.search.meaning import Near, VectorSearch, levels
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from kingly_memory.text.passages import MEANT
