@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.sweep.changes import Undone
     from kingly_memory.router.sweep.condition import ArchivePage
     from kingly_memory.router.sweep.steward import SweepReport
-    from kingly_memory.router.threads.verbs import Threads
+    from kingly_memory.router.thread_verbs import Threads
     from kingly_memory.router.threads.views import Glance, Merged, Recalled, Split, ThreadView
     from kingly_memory.router.view import Happened
     from kingly_memory.settings import Settings

@@ -53,7 +53,7 @@ FACES = (
     Face("SyncProjects", "kingly_memory.api.projects:Projects"),
     Face("SyncSessionLog", "kingly_memory.api.session_log:SessionLog", attributes={"session": "str"}),
     Face("SyncAttention", "kingly_memory.router.attention.verbs:Attention"),
-    Face("SyncThreads", "kingly_memory.router.threads.verbs:Threads"),
+    Face("SyncThreads", "kingly_memory.router.thread_verbs:Threads"),
     Face("SyncMemoryStream", "kingly_memory.router.agents.stream:MemoryStream", attributes={"agent": "str"}),
     Face("SyncConsensusMemory", "kingly_memory.router.agents.consensus:ConsensusMemory"),
     Face(

@@ -16,7 +16,7 @@ TARGET = Path(__file__).parents[1] / "kingly_memory" / "api" / "declared.py"
 SOURCES = (
     ("kingly_memory.api.memories:MemoryVerbs", ""),
     ("kingly_memory.api.agents:AgentVerbs", ""),
-    ("kingly_memory.router.threads.verbs:Threads", "threads."),
+    ("kingly_memory.router.thread_verbs:Threads", "threads."),
     ("kingly_memory.router.attention.verbs:Attention", "attention."),
     ("kingly_memory.api.attention:AttentionVerbs", ""),
     ("kingly_memory.api.lifecycle:LifecycleVerbs", ""),

@@ -12,7 +12,7 @@ from kingly_memory.validation import MOST_TOKENS
 if TYPE_CHECKING:  # read when they are first used
     from kingly_memory.attention.injection import Injection
     from kingly_memory.router.attention.verbs import Attention
-    from kingly_memory.router.threads.verbs import Threads
+    from kingly_memory.router.thread_verbs import Threads
 
 
 TOKENS = 1_000
@@ -32,9 +32,9 @@ class AttentionVerbs(Family):
     @cached_property
     def threads(self) -> Threads:
         """What was said in one context, as a thread: listed, recalled, merged, split and named."""
-        from kingly_memory.router.threads.verbs import Threads
+        from kingly_memory.router.thread_verbs import Threads
 
-        return Threads(self._engine, flush=self._engine.flush)
+        return Threads(self._engine)
 
     @verb("inject", "memory_inject", "ai", "Take notes for a prompt", reads=True)
     @example('{"prompt": "who has to review a deploy?"}', "success message text tokens put_in left_out asked?")

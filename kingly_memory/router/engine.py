@@ -44,7 +44,7 @@ WHISPERS_WAITED_FOR = 5
 
 class Engine:
     """Does the work of a `MemoryRouter` in one space; what all its spaces share is the runtime's. Implements
-    `router.access.Access`, through which families of verbs that have a class of their own reach the store."""
+    `router.access.Access`, through which its own parts reach the store."""
 
     def __init__(self, runtime: Runtime, station: Station | None = None) -> None:
         """In the router's own space, or as a view for another space, agent or context."""

@@ -14,8 +14,8 @@ from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, Im
 from kingly_memory.models import MemoryStatus, Taken, project_and_user, space_of
 from kingly_memory.ports import Transaction, in_transaction
 from kingly_memory.router import documents, linking, write
-from kingly_memory.router.access import Access
 from kingly_memory.router.delivery import shared
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import Imported, mended
@@ -93,14 +93,14 @@ class _Undone(Exception):
         self.taken = taken
 
 
-async def tried(change: Callable[[Transaction], Taken], access: Access) -> Taken:
+async def tried(change: Callable[[Transaction], Taken], engine: Engine) -> Taken:
     """What a change would come to. Nothing is written."""
 
     def undone(transaction: Transaction) -> Taken:
         raise _Undone(change(transaction))
 
     try:
-        return await access.write(undone)
+        return await engine.write(undone)
     except _Undone as outcome:
         return outcome.taken
 

@@ -355,7 +355,7 @@ async def test_what_cannot_be_split_changes_nothing(memory: MemoryRouter, name: 
 async def test_a_thread_too_long_to_be_divided_at_once_is_refused(
     memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kingly_memory.router.threads.verbs.MOST_MOVED", 10)
+    monkeypatch.setattr("kingly_memory.router.thread_verbs.MOST_MOVED", 10)
     assert changes.MOST_MOVED == 2_000
     await talk(memory, "t", *TOPICS["garden"], *TOPICS["orders"])
     with pytest.raises(InvalidInput, match="has more than 10 messages, too many to be divided at once"):

@@ -28,7 +28,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryStatus, Query
 from kingly_memory.ports import Transaction
 from kingly_memory.router import linking, write
-from kingly_memory.router.access import Access
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import Stored
 
@@ -36,13 +36,13 @@ from kingly_memory.router.write import Stored
 class ConsensusMemory:
     """What the project's debates came to."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._content_limit_bytes = access.settings.content_limit_bytes
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._content_limit_bytes = engine.settings.content_limit_bytes
 
     async def store_consensus(self, record: ConsensusRecord) -> MemoryId:
         """Store what a debate came to; its id is the `debate_id` of its dissents. Raises InvalidInput, StoreError."""
-        receipt = await self._access.put(consensus_draft(record, content_limit_bytes=self._content_limit_bytes))
+        receipt = await self._engine.put(consensus_draft(record, content_limit_bytes=self._content_limit_bytes))
         return receipt.id
 
     async def store_dissent(self, record: DissentRecord) -> MemoryId:
@@ -50,7 +50,7 @@ class ConsensusMemory:
         if not isinstance(record, DissentRecord):
             raise InvalidInput("record", f"expected a DissentRecord, not {type(record).__name__}")
         debate_id = validation.required("debate_id", record.debate_id)
-        context = self._access.write_context()
+        context = self._engine.write_context()
 
         def change(transaction: Transaction) -> Stored:
             row = write.find(transaction, context.space, debate_id)
@@ -63,19 +63,19 @@ class ConsensusMemory:
             linking.link(stored.receipt.id, row.memory.id, links.draft("contradicts"), context)(transaction)
             return stored
 
-        return (await self._access.keep(change)).id
+        return (await self._engine.keep(change)).id
 
     async def find_similar(self, topic: str, limit: int = 5) -> list[SimilarDebate]:
         """Earlier debates of the same topic, the latest first, then those that are like it, best first, with their
         dissents. All that ever were are searched. Raises InvalidInput."""
-        request = validation.query(spoken("topic", topic), space=self._access.space, limit=limit, tags=[CONSENSUS])
+        request = validation.query(spoken("topic", topic), space=self._engine.space, limit=limit, tags=[CONSENSUS])
         topic_tag = TOPIC_TAG + topic_hash(topic)
         same = _in_time(await self._tagged(CONSENSUS, topic_tag))
         ranked = [(memory, 1.0) for memory in reversed(same)]
         if (room := request.limit - len(ranked)) > 0:
             unlike = replace(request, limit=room, without_tags=frozenset({topic_tag}))
             wide = replace(unlike, include_archived=True, neighbours=False)
-            ranked += [(hit.memory, hit.relevance) for hit in await self._access.find(wide, include_semantic=False)]
+            ranked += [(hit.memory, hit.relevance) for hit in await self._engine.find(wide, include_semantic=False)]
         debates = [
             (record, similarity) for memory, similarity in ranked if (record := consensus_of(memory)) is not None
         ]
@@ -91,8 +91,8 @@ class ConsensusMemory:
 
     async def _tagged(self, *tags: str) -> list[Memory]:
         """The project's live and archived memories with all of those tags, in the order they were stored."""
-        query = Query("", self._access.space, tags=tags)
-        return await self._access.read(lambda: [row.memory for row in pages(self._access.reader, query)])
+        query = Query("", self._engine.space, tags=tags)
+        return await self._engine.read(lambda: [row.memory for row in pages(self._engine.reader, query)])
 
 
 def _dissents(memories: Iterable[Memory]) -> list[DissentRecord]:

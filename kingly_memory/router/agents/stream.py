@@ -13,7 +13,7 @@ from kingly_memory.cognition import stream
 from kingly_memory.cognition.stream import MemoryEvent, event_of
 from kingly_memory.dataclass import replace
 from kingly_memory.models import KEPT, Memory, MemoryType, Query, Receipt
-from kingly_memory.router.access import Access
+from kingly_memory.router.engine import Engine
 from kingly_memory.validation import RESULTS_LIMIT
 
 READ_AT_ONCE = 64
@@ -24,15 +24,15 @@ T = TypeVar("T")
 class MemoryStream:
     """The stream of one agent."""
 
-    def __init__(self, agent: str, access: Access) -> None:
+    def __init__(self, agent: str, engine: Engine) -> None:
         self.agent = agent
-        self._access = access
+        self._engine = engine
 
     async def record(self, event: MemoryEvent) -> Receipt:
         """Store what happened; durable and searchable when this returns. An event of the past takes
         its place in time. Raises InvalidInput, StoreError."""
-        limit_bytes = self._access.settings.content_limit_bytes
-        return await self._access.put(stream.draft(event, self.agent, content_limit_bytes=limit_bytes))
+        limit_bytes = self._engine.settings.content_limit_bytes
+        return await self._engine.put(stream.draft(event, self.agent, content_limit_bytes=limit_bytes))
 
     async def recall(self, query: str, limit: int = 10) -> list[MemoryEvent]:
         """The events that answer the query, best first; then, as far as there is room, the latest others, latest first.
@@ -41,7 +41,7 @@ class MemoryStream:
         """
         request = validation.query(
             query,
-            space=self._access.space,
+            space=self._engine.space,
             limit=limit,
             types=[MemoryType.EPISODIC.value],
             agent=self.agent,
@@ -49,7 +49,7 @@ class MemoryStream:
         )
         memories: list[Memory] = []
         if request.text.strip():  # who asks for nothing has not searched in vain
-            results = await self._access.find(replace(request, neighbours=False), include_semantic=False)
+            results = await self._engine.find(replace(request, neighbours=False), include_semantic=False)
             memories += [hit.memory for hit in results]
         room = request.limit - len(memories)
         if room > 0:
@@ -86,8 +86,8 @@ class MemoryStream:
     ) -> T:
         """What `see` makes of the events from a time to another, or of the latest so many, in the order they were
         stored. The index knows no time, so the store looks up that of every event; only those wanted are read."""
-        types, reader = (MemoryType.EPISODIC,), self._access.reader
-        query = Query("", self._access.space, types=types, agent=self.agent, since=since, until=until)
+        types, reader = (MemoryType.EPISODIC,), self._engine.reader
+        query = Query("", self._engine.space, types=types, agent=self.agent, since=since, until=until)
 
         def memories() -> Iterator[Memory]:
             positions = sorted(reader.in_time(query, KEPT, most))
@@ -96,4 +96,4 @@ class MemoryStream:
                     if row.status in KEPT and query.admits(row.memory):
                         yield row.memory
 
-        return await self._access.read(lambda: see(memories()))
+        return await self._engine.read(lambda: see(memories()))

@@ -15,7 +15,7 @@ from kingly_memory.cognition.outcomes import TASK_OUTCOME, TaskStatus, assessmen
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.models import Hit, MemoryType, Query, Receipt, Results
-from kingly_memory.router.access import Access
+from kingly_memory.router.engine import Engine
 
 log = logging.getLogger("kingly_memory.tasks")
 
@@ -31,15 +31,15 @@ LoadContext = Callable[[str], Awaitable[WorkingContext]]
 class TaskBook:
     """The record of one project's tasks."""
 
-    def __init__(self, access: Access, load_context: LoadContext) -> None:
+    def __init__(self, engine: Engine, load_context: LoadContext) -> None:
         self.context = load_context
-        self.content_limit_bytes = access.settings.content_limit_bytes
-        self.monotonic_s = access.clock.monotonic
-        self._access = access
+        self.content_limit_bytes = engine.settings.content_limit_bytes
+        self.monotonic_s = engine.clock.monotonic
+        self._engine = engine
 
     async def record(self, task: str, status: str, **fields: Any) -> Receipt:
         """Store what came of a task; `fields` are what `outcome_draft` takes. Raises InvalidInput, StoreError."""
-        return await self._access.put(
+        return await self._engine.put(
             outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **fields)
         )
 
@@ -66,7 +66,7 @@ class TaskBook:
             significance=significance,
         )
         try:
-            receipt = await self._access.put(draft, noted=False)
+            receipt = await self._engine.put(draft, noted=False)
         except StoreError as error:
             log.warning("the assessment was not stored: %s", error)
             return assessment
@@ -76,7 +76,7 @@ class TaskBook:
         """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
         text = spoken("description", description)
         rank(candidates, ())  # names that make no list are refused before anything is searched
-        results = await self._access.find(self._query(text, 200, tags=(TASK_OUTCOME,)))
+        results = await self._engine.find(self._query(text, 200, tags=(TASK_OUTCOME,)))
         return rank(candidates, by_likeness(text, results))
 
     def begin(self, description: str, context_id: str | None, **fields: Any) -> Task:
@@ -94,7 +94,7 @@ class TaskBook:
             context_id=context_id,
             significance=significance,
         )
-        return await self._access.put(draft)
+        return await self._engine.put(draft)
 
     async def _experience(self, description: str) -> tuple[Results, list[Hit]]:
         """What may be evidence: whatever any layer calls similar, and outcomes recorded here.
@@ -107,14 +107,14 @@ class TaskBook:
         def is_enough(hits: Sequence[Hit]) -> bool:
             return sum(one.is_known for one in evidence(hits)) >= EVIDENCE_LIMIT
 
-        similar = await self._access.find(replace(self._query(description, LOOKED_AT), remote_limit=EVIDENCE_LIMIT))
+        similar = await self._engine.find(replace(self._query(description, LOOKED_AT), remote_limit=EVIDENCE_LIMIT))
         hits = by_likeness(description, similar)
         named_by_remote = max((one.hits for layer, one in similar.layers.items() if layer != "local"), default=None)
         if named_by_remote is not None or (len(hits) < len(similar) and not is_enough(hits)):
             only = self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,))
-            hits += by_likeness(description, await self._access.find(only, include_semantic=False))
+            hits += by_likeness(description, await self._engine.find(only, include_semantic=False))
         if named_by_remote is not None and named_by_remote >= EVIDENCE_LIMIT and not is_enough(hits):
-            similar = await self._access.find(self._query(description, 50))
+            similar = await self._engine.find(self._query(description, 50))
             hits += by_likeness(description, similar)
         return similar, hits
 
@@ -123,7 +123,7 @@ class TaskBook:
         alone the same record gives the same confidence, whichever vectors are made by now."""
         query = validation.query(
             description,
-            space=self._access.space,
+            space=self._engine.space,
             limit=limit,
             types=EXPERIENCE,
             tags=tags,

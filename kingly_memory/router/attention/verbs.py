@@ -20,11 +20,11 @@ from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryStatus, Receipt
 from kingly_memory.plain import Plain
 from kingly_memory.ports import InjectedPrompt, Transaction
 from kingly_memory.router import thread_lookup, write
-from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
 from kingly_memory.router.attention.focus import Unfocused
 from kingly_memory.router.delivery.known_remotes import remotes_for_links
 from kingly_memory.router.delivery.outbox import want_marks
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, Named
 from kingly_memory.router.write import Stored, WriteContext
@@ -118,8 +118,8 @@ MOST_PROMPTS = 1_000
 class Attention:
     """The verbs of focus, pins and ratings."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     @verb("focus", "ai_focus", "ai", "Focus on a topic", repeatable=True)
     @example(
@@ -136,16 +136,16 @@ class Attention:
 
         `weight` is brought into 0 to 1. Holds for everybody in this project until `unfocus`. Raises InvalidInput.
         """
-        context, reader = self._access.write_context(), self._access.reader
+        context, reader = self._engine.write_context(), self._engine.reader
         entry = focus(topic, weight, context.now)
-        await self._access.write(focused.put(entry, context))
+        await self._engine.write(focused.put(entry, context))
 
         def look() -> Focused:
             [named] = focused.as_merged(reader, context.space, [entry])
             lifted = focused.affected(reader, context.space, named, context.now_s) if entry.weight else (0, 0, False)
             return Focused(entry.topic, entry.weight, *lifted)
 
-        return await self._access.read(look)
+        return await self._engine.read(look)
 
     @verb("unfocus", "ai_unfocus", "ai", "Take focus off", destroys=True, repeatable=True)
     @example('{"topic": "authentication"}', "success message cleared active_focus")
@@ -158,11 +158,11 @@ class Attention:
         """
         advice = "say which, or leave it out to clear all focus"
         cleared = None if topic is None else validation.required("topic", topic, advice).strip()
-        return await self._access.write(focused.clear(cleared, self._access.write_context()))
+        return await self._engine.write(focused.clear(cleared, self._engine.write_context()))
 
     async def focused(self) -> tuple[Focus, ...]:
         """What the project has in focus, in the order in which it was set first."""
-        return await self._access.read(lambda: focused.applying(self._access.reader, self._access.space))
+        return await self._engine.read(lambda: focused.applying(self._engine.reader, self._engine.space))
 
     async def prompts(self, limit: int = 100) -> tuple[InjectedPrompt, ...]:
         """What was put beside the last prompts of this project, by hooks and by `inject` with a session: the ids, why,
@@ -170,8 +170,8 @@ class Attention:
 
         Raises InvalidInput.
         """
-        most, log = validation.count("limit", limit, least=1, most=MOST_PROMPTS), self._access.injections
-        return () if log is None else tuple(await self._access.read(lambda: log.latest(most)))
+        most, log = validation.count("limit", limit, least=1, most=MOST_PROMPTS), self._engine.injections
+        return () if log is None else tuple(await self._engine.read(lambda: log.latest(most)))
 
     @verb("pin", "ai_pin", "ai", "Pin a text")
     @example(
@@ -196,11 +196,11 @@ class Attention:
 
         It weighs 1 + `weight_boost` (brought into 0 to 0.5). The topics become tags. Raises InvalidInput, StoreError.
         """
-        weight, context = pins.weight(weight_boost), self._access.write_context()
+        weight, context = pins.weight(weight_boost), self._engine.write_context()
         tags = validation.tag_list("topics", topics or ())
         draft = validation.draft(
             content,
-            content_limit_bytes=self._access.settings.content_limit_bytes,
+            content_limit_bytes=self._engine.settings.content_limit_bytes,
             key=key,
             significance=significance,
             tags=validation.tag_list("topics", (*tags, pins.TAG)),
@@ -228,7 +228,7 @@ class Attention:
             lifetimes.stop(transaction, receipt.id)
             return Stored(replace(receipt, ends_at=None), None)
 
-        receipt = await self._access.keep(change)
+        receipt = await self._engine.keep(change)
         return Pinned(thread_id, draft.title, weight, receipt)
 
     @verb("unpin", "ai_unpin", "ai", "Take a pin off", destroys=True)
@@ -239,8 +239,8 @@ class Attention:
         Lifetimes begin now. Raises InvalidInput.
         """
         name = validation.required("thread_id", thread_id)
-        context = self._access.write_context()
-        thread, contexts, ids = await self._access.read(lambda: self._thread(name, context.space))
+        context = self._engine.write_context()
+        thread, contexts, ids = await self._engine.read(lambda: self._thread(name, context.space))
         everybody = [thread.owner, *(owner(context.space, one) for one in contexts if one != thread.id), *ids]
 
         def change(transaction: Transaction) -> int:
@@ -259,7 +259,7 @@ class Attention:
                 lifetimes.begin_again(transaction, row.memory, context.now_s)
             return len(freed)
 
-        return Unpinned(thread.id, await self._access.write(change))
+        return Unpinned(thread.id, await self._engine.write(change))
 
     @verb("rate", "ai_rate_context", "ai", "Rate what was injected")
     @example(
@@ -290,10 +290,10 @@ class Attention:
         from kingly_memory.text.redaction import redact
 
         why = redact(" ".join(reason.split())).text if isinstance(reason, str) else reason
-        context = self._access.write_context()
+        context = self._engine.write_context()
         rating = Rating(useful, context.now, validation.label("reason", why or None))
 
-        thread, contexts, ids = await self._access.read(lambda: self._thread(name, context.space))
+        thread, contexts, ids = await self._engine.read(lambda: self._thread(name, context.space))
         owners = [owner(context.space, one) for one in contexts] or [thread.owner]
 
         def change(transaction: Transaction) -> Rated:
@@ -309,11 +309,11 @@ class Attention:
             scores = relevance(before), relevance(after), after.raw
             return Rated(thread.id, useful, *scores, len(after.latest), rating.reason)
 
-        return await self._access.write(change)
+        return await self._engine.write(change)
 
     def _thread(self, name: str, space: str) -> tuple[Named, list[str], list[MemoryId]]:
         """The thread of that name, its contexts, and its memories. Raises InvalidInput."""
-        reader = self._access.reader
+        reader = self._engine.reader
         thread = thread_lookup.named(reader, space, name)
         contexts = list(thread_lookup.contexts_of(reader, space, thread))
         return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, space, thread, contexts)]

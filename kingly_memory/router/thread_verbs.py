@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, Query
 from kingly_memory.router import thread_lookup
-from kingly_memory.router.access import Access
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.thread_lookup import Named, contexts_of, named
 from kingly_memory.router.threads import changes, reading
 from kingly_memory.router.threads.changes import MOST_MOVED
@@ -48,13 +48,11 @@ LOOKED_AT = 50
 class Threads:
     """The verbs on threads. A thread is named by its id, or by the key or id of a memory in it."""
 
-    def __init__(self, access: Access, *, flush: Callable[[], Awaitable[None]]) -> None:
-        """`flush` writes down the uses of memories that are not in the store yet."""
-        self._access = access
-        self._reader = access.reader
-        self._space = access.space
-        self._suggesting = Suggesting(access.reader, access.space)
-        self._flush = flush
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reader = engine.reader
+        self._space = engine.space
+        self._suggesting = Suggesting(engine.reader, engine.space)
 
     @verb("threads list", reads=True)
     async def list(
@@ -67,7 +65,7 @@ class Threads:
         """
         most = validation.count("limit", limit, most=MOST_LISTED)
         now_s = (await self._context()).now_s
-        return tuple(await self._access.read(lambda: reading.listed(self._reader, self._space, now_s, most)))
+        return tuple(await self._engine.read(lambda: reading.listed(self._reader, self._space, now_s, most)))
 
     @verb("threads show", reads=True)
     async def get(
@@ -93,7 +91,7 @@ class Threads:
                 raise InvalidInput("thread_id", f"of {shown(name)!r} nothing is left")
             return replace(view, id=name, status=MERGED, into=thread.id) if name in view.merged else view
 
-        return await self._access.read(look)
+        return await self._engine.read(look)
 
     @verb("threads merge", "ai_merge", "ai", "Merge two threads")
     @example('{"thread_a": "login", "thread_b": "authentication"}', "success message merged thread")
@@ -112,8 +110,8 @@ class Threads:
         }
         context = await self._context()
 
-        kept, gone = await self._access.read(lambda: self._mergeable(names, context.now_s))
-        await self._access.write(changes.merge(kept, gone))
+        kept, gone = await self._engine.read(lambda: self._mergeable(names, context.now_s))
+        await self._engine.write(changes.merge(kept, gone))
         return Merged(await self.get(kept.id, limit=0), gone.id)
 
     @verb("threads split", "ai_split", "ai", "Split a thread")
@@ -126,16 +124,16 @@ class Threads:
         """
         name = validation.required("thread_id", thread_id)
         context = await self._context()
-        thread, contexts, shares = await self._access.read(lambda: self._division(name, context.now_s))
-        done = await self._access.write(changes.split(thread, shares, contexts, context))
-        self._access.wake()
+        thread, contexts, shares = await self._engine.read(lambda: self._division(name, context.now_s))
+        done = await self._engine.write(changes.split(thread, shares, contexts, context))
+        self._engine.wake()
 
         def look() -> tuple[ThreadView, ...]:
             named = (Named(one, owner(self._space, one)) for one in (thread.id, *done))
             views = (self._view(one, context.now_s) for one in named)
             return tuple(view for view in views if view is not None)
 
-        return Split(await self._access.read(look))
+        return Split(await self._engine.read(look))
 
     @verb("threads rename", "ai_rename", "ai", "Name a thread", destroys=True, repeatable=True)
     @example(
@@ -152,8 +150,8 @@ class Threads:
         name = validation.required("thread_id", thread_id)
         called = validation.required("title", title, "say what to call the thread")
         now_s = (await self._context()).now_s
-        thread = await self._access.read(lambda: self._present(name, now_s))
-        await self._access.write(changes.rename(thread, called))
+        thread = await self._engine.read(lambda: self._present(name, now_s))
+        await self._engine.write(changes.rename(thread, called))
         return await self.get(thread.id, limit=0)
 
     @verb("threads recall", "ai_recall", "ai", "Recall threads", reads=True)
@@ -171,9 +169,9 @@ class Threads:
         wanted = validation.required("topic", topic, "say what to recall")
         most = validation.count("limit", limit, most=LOOKED_AT)
         context = await self._context()
-        by_name = await self._access.read(lambda: self._if_thread(wanted))
+        by_name = await self._engine.read(lambda: self._if_thread(wanted))
         threads = {by_name: ()} if by_name is not None else await self._on(wanted, most)
-        await self._access.write(changes.recalled(list(threads), context.now_s))
+        await self._engine.write(changes.recalled(list(threads), context.now_s))
 
         def look() -> Sequence[ThreadView]:
             views = []
@@ -185,7 +183,7 @@ class Threads:
                 views += [] if view is None else [view]
             return views
 
-        return Recalled(wanted, tuple(await self._access.read(look)))
+        return Recalled(wanted, tuple(await self._engine.read(look)))
 
     @verb("suggestions", "ai_suggestions", "ai", "See what might be done", reads=True)
     @example(
@@ -207,17 +205,17 @@ class Threads:
         about `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all
         active threads were not looked at. Nothing counts as used. Raises InvalidInput, StoreError.
         """
-        now_s = self._access.write_context().now_s
+        now_s = self._engine.write_context().now_s
         within_s = within if within == math.inf else validation.seconds("within", within)
         text: object = context
         if text is not None and not (isinstance(text, str) and text.strip()):
             raise InvalidInput("context", "is empty or no text; say what you are working on, or leave it out")
         query = None if context is None else validation.query(context, space=self._space, limit=RELATED)
-        return await self._access.read(lambda: self._suggesting.suggest(query, now_s, within_s))
+        return await self._engine.read(lambda: self._suggesting.suggest(query, now_s, within_s))
 
     async def _context(self) -> WriteContext:
-        await self._flush()
-        return self._access.write_context()
+        await self._engine.flush()
+        return self._engine.write_context()
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -289,7 +287,7 @@ class Threads:
         query = Query(
             topic, self._space, limit=LOOKED_AT, include_archived=True, without_tags=validation.unsought(None)
         )
-        hits = [hit.memory for hit in await self._access.find(query)]
+        hits = [hit.memory for hit in await self._engine.find(query)]
 
         def look() -> dict[Named, Sequence[Memory]]:
             reader, space = self._reader, self._space
@@ -300,4 +298,4 @@ class Threads:
                     threads.setdefault(thread, []).append(memory)
             return {thread: memories[:EACH] for thread, memories in threads.items()}
 
-        return await self._access.read(look)
+        return await self._engine.read(look)
