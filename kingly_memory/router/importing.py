@@ -45,10 +45,9 @@ def _take(transaction: Transaction, entries: Sequence[Imported | Beside], contex
         if isinstance(entry, ImportedContext):
             _note_context(transaction, entry, context)
     memories = [one for one in entries if isinstance(one, Imported)]
-    news = [item for item in memories if not item.is_message or not _is_here(transaction, item, context.space)]
-    items = [_message(transaction, item, context.space) if item.is_message else item for item in news]
-    counts = Counter(fate for _, fate in write.import_all(items, context)(transaction))
-    counts["unchanged"] += len(memories) - len(news)
+    news = [_message(transaction, one, context.space) if one.is_message else one for one in memories]
+    counts = Counter(fate for _, fate in write.import_all([*filter(None, news)], context)(transaction))
+    counts["unchanged"] += news.count(None)
     for entry in entries:
         if isinstance(entry, ImportedLink):
             counts.update(_link(transaction, entry, context))
@@ -59,17 +58,13 @@ def _take(transaction: Transaction, entries: Sequence[Imported | Beside], contex
     return counts
 
 
-def _is_here(transaction: Transaction, item: Imported, space: str) -> bool:
-    """Whether the message of a thread stands here, in that thread or wherever it has gone since."""
-    row = write.in_space(transaction, item.id or "", space)[1]
-    return row is not None and row.status is not MemoryStatus.FORGOTTEN and row.memory.content == item.draft.content
-
-
-def _message(transaction: Transaction, item: Imported, space: str) -> Imported:
-    """A message as it is taken in. It does not take the id of what was said in another context, and it is not pinned
-    in a thread that is not."""
+def _message(transaction: Transaction, item: Imported, space: str) -> Imported | None:
+    """A message as it is taken in; None for one that stands here, in its thread or wherever it has gone since. It does
+    not take the id of what was said in another context, and it is not pinned in a thread that is not."""
     context_id = item.draft.context_id or ""
     row = write.in_space(transaction, item.id or "", space)[1]
+    if row is not None and row.status is not MemoryStatus.FORGOTTEN and row.memory.content == item.draft.content:
+        return None
     if row is not None and row.memory.scope.context_id != context_id:
         item = replace(item, id=derived_id(item.id or "", context_id))
     is_pinned = (transaction.facet(ATTENTION, owner(space, context_id)) or {}).get("pinned")
