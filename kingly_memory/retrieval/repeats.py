@@ -204,7 +204,8 @@ def supersedes(newer: Memory, older: Memory) -> bool:
     if not may_follow(newer, older):
         return False
     before, after = older.content[:READ], newer.content[:READ]
-    return _is_said_anew(before, after) or _is_taken_back(before, after)
+    old = _parts(before)[0]
+    return any(_differs_in_a_value(old, part) for part in _parts(after)) or _is_taken_back(before, after)
 
 
 def may_follow(newer: Memory, older: Memory) -> bool:
@@ -323,11 +324,6 @@ _IS = frozenset("is are am named called lives live in at ist sind heißt liegt e
 """What stands before a value of which there is one."""
 _THE = frozenset("the our my user's your der die das unser unsere mein meine el la los las nuestro nuestra mi".split())
 _LINKS = STOP_WORDS - {"s", "t"}
-
-
-def _is_said_anew(before: str, after: str) -> bool:
-    old = _parts(before)[0]
-    return any(_differs_in_a_value(old, part) for part in _parts(after))
 
 
 @lru_cache(maxsize=LOOKED_AT * 2)  # each is compared with several

@@ -70,13 +70,11 @@ async def merged(
                 worth = min(entry.draft.significance, near.significance)
                 compressor = MemoryCompressor(model, model_is_here=is_here)
                 text = await compressor.deduplicate_knowledge(statement, [near.content], significance=worth)
-                if text is not None and text != statement and _has_both(text, statement, near.content):
+                if text is None or text == statement:
+                    continue
+                used, both = set(words(text)), {*words(statement), *words(near.content)}
+                if both - STOP_WORDS <= used <= both | {"and", "also"}:
                     done[near.id] = Merged(entry, near, text)
     except InvalidSetting as error:
         model_replies.log.warning("nothing is merged: %s", error)
     return list(done.values())
-
-
-def _has_both(text: str, first: str, second: str) -> bool:
-    used, both = set(words(text)), {*words(first), *words(second)}
-    return both - STOP_WORDS <= used <= both | {"and", "also"}

@@ -261,7 +261,7 @@ def _is_dense(value: str) -> bool:
     mixed = all(any(map(has, value)) for has in (str.isupper, str.islower, str.isdigit))
     return (
         mixed
-        and not all(is_name(part) or _is_hex(part) for part in value.split("/"))
+        and not all(is_name(part) or set(part) <= set("0123456789abcdef") for part in value.split("/"))
         and _entropy(value) >= _ENTROPY_ALONE
     )
 
@@ -604,10 +604,6 @@ def is_name(run: str) -> bool:
         return False
     short = sum(length < _SHORT_PIECE for length in lengths)
     return len(lengths) <= 1 or (sum(lengths) >= _NAME_PIECE * len(lengths) and short <= _NAME_SHORT * len(lengths))
-
-
-def _is_hex(run: str) -> bool:
-    return not set(run) - set("0123456789abcdef")
 
 
 def _entropy(run: str) -> float:

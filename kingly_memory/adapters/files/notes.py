@@ -190,9 +190,11 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[ImportedNote | PassedOver | Problem]:
     """The notes of a file. What is wrong with one makes a Problem in its place."""
     try:
-        text, changed_at = _text(path)
+        text, status = text_of(path, _FILE_LIMIT_BYTES, follow=False)
+        if "\0" in text:
+            raise InvalidInput("file", "holds zero bytes, so it is no text")
         head = front(text)
-        created_at = point_in_time("date", head.first(_DATE)) or changed_at
+        created_at = point_in_time("date", head.first(_DATE)) or datetime.fromtimestamp(status.st_mtime, UTC)
     except InvalidInput as error:
         yield Problem(path, "", error.problem if error.field == "file" else str(error))
         return
@@ -237,13 +239,6 @@ def _note(section: Section, head: Front, title: str, made_with: Callable[..., Dr
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
-
-
-def _text(path: Path) -> tuple[str, datetime]:
-    text, status = text_of(path, _FILE_LIMIT_BYTES, follow=False)
-    if "\0" in text:
-        raise InvalidInput("file", "holds zero bytes, so it is no text")
-    return text, datetime.fromtimestamp(status.st_mtime, UTC)
 
 
 def _unquoted(text: str) -> str:

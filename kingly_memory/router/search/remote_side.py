@@ -155,7 +155,8 @@ class RemoteSide:
         a router that stays open notices when it lasts, and one that ends tells of it then."""
         if not isinstance(error, NotConnectedYet):
             self._connecting_since_s = None
-            return not isinstance(error, RemoteRefused) and (patient or not _is_late(error))
+            is_late = isinstance(error, RemoteUnavailable) and error.timed_out
+            return not isinstance(error, RemoteRefused) and (patient or not is_late)
         if self._connecting_since_s is None and patient:
             self._connecting_since_s = began_s
         return self._connecting_since_s is not None and self.link.is_hanging(self._connecting_since_s)
@@ -173,10 +174,6 @@ class RemoteSide:
         self._notes.add(task)
         task.add_done_callback(self._notes.discard)
         await asyncio.wait({task}, timeout=NOTE_S)
-
-
-def _is_late(error: RemoteError) -> bool:
-    return isinstance(error, RemoteUnavailable) and error.timed_out
 
 
 def joined(

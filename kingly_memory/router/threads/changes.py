@@ -73,7 +73,8 @@ def split(
         raise InvalidInput("thread_id", f"{shown(thread.id)!r} was split by somebody else meanwhile")
     for whose in {owner(context.space, one) for one in context_ids} or {thread.owner}:
         facet = transaction.facet(THREAD, whose) or {}
-        _set(transaction, whose, {**facet, "topics": None})
+        kept = {name: value for name, value in facet.items() if name != "topics" and value is not None}
+        transaction.set_facet(THREAD, whose, kept if kept.keys() - {"context_id"} else None)
     return tuple(ids)
 
 
@@ -144,9 +145,3 @@ def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: 
 
 def _named(thread: Named) -> JsonObject:
     return {} if thread.is_alone else {"context_id": thread.id}
-
-
-def _set(transaction: Transaction, whose: str, fields: Mapping[str, Any]) -> None:
-    """Set the facet `thread`, without what is None. A facet with nothing but the context is removed."""
-    kept = {name: value for name, value in fields.items() if value is not None}
-    transaction.set_facet(THREAD, whose, kept if kept.keys() - {"context_id"} else None)
