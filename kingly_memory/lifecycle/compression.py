@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from itertools import islice
@@ -18,7 +18,6 @@ from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.lifecycle import compression_model
-from kingly_memory.lifecycle.compression_model import Extract
 from kingly_memory.lifecycle.sentences import Sentence, sentences
 from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryType
@@ -128,6 +127,8 @@ MOST_FACTS = {CompressionLevel.LIGHT: 10, CompressionLevel.MEDIUM: 5, Compressio
 """Entries of each list (seed 000: five facts)."""
 LONGEST = {CompressionLevel.MEDIUM: 1_000, CompressionLevel.AGGRESSIVE: 300}
 """Characters of one sentence in a summary; what has no full stop for longer is cut."""
+LISTS = ("key_facts", "constraints", "patterns", "decisions")
+"""The lists of a `CompressedMemory`."""
 ENTRY_LIMIT = 500
 """Characters of a fact, a constraint, a pattern or a decision."""
 _CUT_REACH = 100
@@ -320,7 +321,7 @@ class MemoryCompressor:
             return compress(whole, CompressionLevel.NONE, reason="compression is switched off")
         if chosen is CompressionLevel.NONE or not whole.strip():
             return compress(whole, chosen)
-        extract, reason = None, None
+        said, reason = dict[str, list[str]](), None
         try:
             if self._model is None:
                 raise LanguageModelError("there is none, and compression.llm_required asks for one")
@@ -329,8 +330,8 @@ class MemoryCompressor:
                     f"it is not on this machine, and what has a significance of {REMOTE_ABOVE} or less stays here"
                 )
             prompt = await asyncio.to_thread(question, whole, chosen, MOST_FACTS[chosen])
-            extract = compression_model.extract(await answer(model, prompt))
-            if extract is None:
+            said = compression_model.extract(await answer(model, prompt))
+            if not said:
                 raise LanguageModelError("its reply has none of the sections that it was asked for")
         except LanguageModelError as error:
             if self._config.llm_required:
@@ -338,7 +339,7 @@ class MemoryCompressor:
             if self._model is not None:
                 reason = f"compressed by rules, since the model gave no answer: {error.reason}"
         by_rules = await asyncio.to_thread(compress, whole, chosen, focus, reason=reason)
-        return by_rules if extract is None else _by_model(by_rules, extract)
+        return _by_model(by_rules, said) if said else by_rules
 
     async def _reply(self, model: LanguageModel, prompt: str) -> str | None:
         try:
@@ -352,20 +353,15 @@ class MemoryCompressor:
         return self._model if self._config.enabled and (may_leave or self._model_is_here) else None
 
 
-def _by_model(by_rules: CompressedMemory, extract: Extract) -> CompressedMemory:
+def _by_model(by_rules: CompressedMemory, said: Mapping[str, Sequence[str]]) -> CompressedMemory:
     """What the model said; the rules' summary where it wrote none, or one longer than the text."""
-    most = MOST_FACTS[by_rules.level]
-    lists: dict[str, tuple[str, ...]] = {
-        "key_facts": extract.facts[:most],
-        "constraints": extract.constraints,
-        "patterns": extract.patterns,
-        "decisions": extract.decisions,
-    }
+    summary, most = " ".join(said.get("summary", ())), {"key_facts": MOST_FACTS[by_rules.level]}
+    lists = {name: said.get(name, ())[: most.get(name, compression_model.MOST_ENTRIES)] for name in LISTS}
     short: dict[str, Any] = {name: tuple(shortened(one, ENTRY_LIMIT) for one in some) for name, some in lists.items()}
-    if not extract.summary or len(extract.summary) > by_rules.original_length:
-        trouble = "is longer than the text" if extract.summary else "is missing"
+    if not summary or len(summary) > by_rules.original_length:
+        trouble = "is longer than the text" if summary else "is missing"
         return replace(by_rules, **short, reason=f"summarised by rules, since the model's summary {trouble}")
-    return replace(by_rules, **short, summary=extract.summary, summariser=Summariser.MODEL, reason=None)
+    return replace(by_rules, **short, summary=summary, summariser=Summariser.MODEL, reason=None)
 
 
 def similarity(text: str, other: str) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kingly_memory.dataclass import dataclass
 from kingly_memory.text.prompts import MATERIAL, READ, answer_of, quoted
 from kingly_memory.text.redaction import redact
 from kingly_memory.validation import mended
@@ -129,14 +128,14 @@ _SECTIONS = {
     name: field
     for field, names in {
         "summary": "core_strategy summary",
-        "facts": "key_facts facts_established facts",
+        "key_facts": "key_facts facts_established facts",
         "constraints": "constraints_discovered constraints",
         "patterns": "reusable_patterns reusable_pattern patterns_identified patterns",
         "decisions": "decisions_made key_decisions decisions",
     }.items()
     for name in names.split()
 }
-"""What models call the sections, and the field of `Extract` that each fills."""
+"""What models call the sections, and the field of `CompressedMemory` that each fills."""
 _MARKUP = " \t\r\n#*_`\"'>|"
 _NAMES = "|".join(name.replace("_", "[ _-]") for name in _SECTIONS)
 _HEADER = re.compile(
@@ -150,30 +149,14 @@ _NOTHING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
-    """What a reply says, section by section. The summary is empty when it has none."""
-
-    summary: str
-    facts: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    decisions: tuple[str, ...] = ()
-
-
-def extract(reply: object) -> Extract | None:
-    """What a reply says; None when it has no section with anything in it. Nothing raises."""
-    if not isinstance(reply, str):
-        return None
+def extract(reply: object) -> dict[str, list[str]]:
+    """What a reply says, by the field that it fills: those sections that have anything in them. Nothing raises."""
     sections: dict[str, list[str]] = {}
-    for section, entry in _sections(_answer(reply)):
+    for section, entry in _sections(_answer(reply)) if isinstance(reply, str) else ():
         plain = _plain(entry)
         if not _NOTHING.fullmatch(plain) and plain not in sections.setdefault(section, []):
             sections[section].append(plain)
-    if not any(sections.values()):
-        return None
-    summary = " ".join(sections.pop("summary", ()))
-    return Extract(summary, **{name: tuple(some[:MOST_ENTRIES]) for name, some in sections.items()})
+    return sections
 
 
 def statement(reply: object, *, but_for: str) -> str | None:
