@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory import validation
-from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, Memory, RetrievalMode
+from kingly_memory.models import Hit, Memory, Results, RetrievalMode
 from kingly_memory.retrieval.fusion import is_ours, local_places
 from kingly_memory.retrieval.repeats import groups
 from kingly_memory.text.writing import stems, words
@@ -288,19 +288,8 @@ WORTH_A_LOOK = 0.5
 with the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Hits in the mode's order, with the figures of their scores; how many candidates were left out for which reason;
-    the number of each hit's cluster, by id, where the mode groups; and the ids of what says the same as a hit, by its
-    id."""
-
-    hits: tuple[Hit, ...]
-    excluded: Mapping[str, int] = field(default_factory=dict)
-    clusters: Mapping[str, int] = field(default_factory=dict)
-    folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
 def select(
+    found: Results,
     candidates: Sequence[ModeCandidate],
     config: ModeConfig,
     *,
@@ -309,8 +298,9 @@ def select(
     alike: Alike,
     min_similarity: float | None = None,
     fold: bool = False,
-) -> Selection:
-    """The answer of a mode, best first, at most `top_k` hits.
+) -> Results:
+    """What was found with the answer of a mode as its hits: of the candidates at most `top_k`, in the mode's order and
+    with the figures of their scores.
 
     `alike` is asked about places in `candidates`. `min_similarity` leaves out what neither shares a word with the
     question nor is that near to it. `fold` lets the best of several that say the same stand for them.
@@ -368,13 +358,17 @@ def select(
     }
     excluded[BEYOND_TOP_K] = len(scored) - len(hits) - sum(map(len, folded.values()))
     left_out = {reason: count for reason, count in excluded.items() if count}
-    if not config.cluster_similar:
-        return Selection(tuple(hits.values()), left_out, folded=folded)
-    grouped = clusters(list(hits), alike_kept)
+    grouped = clusters(list(hits), alike_kept) if config.cluster_similar else [list(hits)]
     numbers: dict[str, int] = {
         hits[index].memory.id: number for number, group in enumerate(grouped, start=1) for index in group
     }
-    return Selection(tuple(hits[index] for group in grouped for index in group), left_out, numbers, folded)
+    return replace(
+        found,
+        hits=tuple(hits[index] for group in grouped for index in group),
+        excluded=left_out,
+        clusters=numbers if config.cluster_similar else {},
+        folded=folded,
+    )
 
 
 def _reason(candidate: ModeCandidate, config: ModeConfig, min_similarity: float | None) -> str | None:

@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
-from kingly_memory.models import Hit, Results, RetrievalMode
+from kingly_memory.models import Hit, Results, RetrievalMode, Source
 from kingly_memory.retrieval.modes import (
     MODES,
     Alike,
     ModeCandidate,
     ModeConfig,
-    Selection,
     clusters,
     cosine,
     inferred,
@@ -384,11 +383,12 @@ def candidate(content: str = "a note", relevance: float = 0.5, **known: Any) -> 
     return ModeCandidate(Hit(noted, relevance, ("local",), {"bm25": 1.0}), known.pop("success", 0.5), **known)
 
 
-def selected(candidates: Sequence[ModeCandidate], config: ModeConfig, query: str = "else", **how: Any) -> Selection:
-    return select(candidates, config, query=query, now=NOON, **{"alike": nothing_alike, **how})
+def selected(candidates: Sequence[ModeCandidate], config: ModeConfig, query: str = "else", **how: Any) -> Results:
+    found = Results((), Source.LOCAL, took_ms=0.0, layers={})
+    return select(found, candidates, config, query=query, now=NOON, **{"alike": nothing_alike, **how})
 
 
-def contents(found: Selection | Results) -> list[str]:
+def contents(found: Results) -> list[str]:
     return [hit.memory.content for hit in found.hits]
 
 

@@ -57,7 +57,8 @@ def chosen(
         _candidate(hit, hit.scores.get(VECTORS, nearness[index] if index < len(nearness) else None))
         for index, hit in enumerate(hits)
     ]
-    selection = select(
+    selected = select(
+        found,
         candidates,
         plan.config,
         query=question,
@@ -68,14 +69,10 @@ def chosen(
     )
     local, is_cut = found.layers["local"], embedder is not None and len(vectors) < len(texts)
     return replace(
-        found,
-        hits=selection.hits,
+        selected,
         layers={**found.layers, "local": replace(local, cut=local.cut or is_cut)},
         mode=plan.mode,
         mode_reason=plan.reason,
-        excluded=selection.excluded,
-        clusters=selection.clusters,
-        folded=selection.folded,
     )
 
 

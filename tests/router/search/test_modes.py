@@ -16,7 +16,7 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source
 from kingly_memory.ports import RemoteHit
-from kingly_memory.retrieval.modes import MODES, POOL, Selection, cosine
+from kingly_memory.retrieval.modes import MODES, POOL, cosine
 from kingly_memory.router.search.local import HERE, LocalAnswer, Wording
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -27,7 +27,7 @@ from tests.router_bench import PromptStore, router_over
 UNHURRIED = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
 
 
-def contents(found: Selection | Results) -> list[str]:
+def contents(found: Results) -> list[str]:
     return [hit.memory.content for hit in found.hits]
 
 
