@@ -677,8 +677,9 @@ class MemoryVerbs(Family):
         def new() -> list[Imported]:
             from kingly_memory.attention.statements import statements
 
-            statements_found = capturing.news(list(statements(messages, also)), settings.capture_most, alike)
-            entries = [capturing.entry(one, context, station, settings.content_limit_bytes) for one in statements_found]
+            found = capturing.news(list(statements(messages, also)), settings.capture_most, alike)
+            where = context, station.space, station.agent, settings.content_limit_bytes
+            entries = [capturing.entry(one, *where) for one in found]
             return [one for one in entries if engine.view.get(one.id or "") is None]
 
         entries, verbs = await engine.read(new), type(self)(engine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from kingly_memory import validation
 from kingly_memory.attention.fence import without_fenced
@@ -14,17 +14,6 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, Origin
 from kingly_memory.validation import Imported
-
-
-class Place(Protocol):
-    """A view of the store."""
-
-    @property
-    def space(self) -> str: ...
-
-    @property
-    def agent(self) -> str | None: ...
-
 
 TAG = "captured"
 LOOKED_AT = 5
@@ -68,7 +57,9 @@ def _is_known(statement: Statement, hits: Iterable[Memory]) -> bool:
     return not is_users and any(is_echo(statement.content, text) for text in texts)
 
 
-def entry(statement: Statement, context_id: str | None, view: Place, content_limit_bytes: int) -> Imported:
+def entry(
+    statement: Statement, context_id: str | None, space: str, agent: str | None, content_limit_bytes: int
+) -> Imported:
     """A statement as it is taken in: what is here already, or was forgotten, stays so."""
     draft = validation.draft(
         statement.content,
@@ -78,11 +69,11 @@ def entry(statement: Statement, context_id: str | None, view: Place, content_lim
         confidence=statement.worth.confidence,
         tags=(TAG, statement.sort.value),
         context_id=context_id,
-        agent=view.agent,
+        agent=agent,
         origin=Origin.USER if statement.speaker == "user" else Origin.DERIVED,
         created_at=statement.at,
     )
-    return Imported(draft, captured_id(statement, context_id, view.space))
+    return Imported(draft, captured_id(statement, context_id, space))
 
 
 def captured_id(statement: Statement, context_id: str | None, space: str) -> MemoryId:
