@@ -7,13 +7,13 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from typing import TypeVar
 
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import JsonObject, Memory, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION, Clock, LocalStore, Transaction
 from kingly_memory.router.search.meaning import VectorSearch
-from kingly_memory.router.shared_threads import SharedThreads
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -32,7 +32,7 @@ COLLECT_S = 0.2
 class Embedding:
     """Gives every memory of the project a vector and keeps VectorSearch up to date, in a thread of its own."""
 
-    def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock, thread: SharedThreads) -> None:
+    def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock, thread: Executor) -> None:
         self._vectors = vectors
         self._store = store
         self._clock = clock
