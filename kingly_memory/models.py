@@ -344,7 +344,8 @@ class Query:
     could be one. With `wide` what the user keeps for every project answers too. `seen` are the short ids of memories
     on earlier pages. Without `neighbours` each memory answers for itself, whatever stands beside it in its context;
     without `by_meaning` this machine looks at words alone. With `or_ended` memories that have ended answer when none
-    that is alive does. The remote is asked for `remote_limit` hits, if that is given.
+    that is alive does. The remote is asked for `remote_limit` hits, if that is given; without `include_semantic` no
+    remote is asked, and with `prefer_speed` none where this machine finds anything by its words.
     """
 
     text: str
@@ -371,6 +372,8 @@ class Query:
     metadata: Filter | None = None
     wide: bool = False
     seen: frozenset[str] = frozenset()
+    prefer_speed: bool = False
+    include_semantic: bool = True
 
     @property
     def spaces(self) -> tuple[str, ...]:

@@ -1056,7 +1056,7 @@ class BatchRemote(Remote, Protocol):
 class Searcher(Protocol):
     """The one search."""
 
-    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+    async def find(self, query: Query) -> Results:
         """What `search` answers to a query that has been checked. Never raises because of the remote."""
         ...
 

@@ -418,10 +418,14 @@ class MemoryVerbs(Family):
         how = request(fold, detail, budget_tokens, by_ranks, min_relevance, plan=in_mode)
         kinds = {types} if isinstance(types, str) else set(types or ())
         results = await self._engine.search(
-            continuing(asked, how, after),
+            continuing(
+                asked,
+                how,
+                after,
+                prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
+                include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
+            ),
             how,
-            prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
-            include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
             assist=assisted if in_mode is None else Assist.NONE,
             language_model=language_model,
         )
@@ -484,7 +488,8 @@ class MemoryVerbs(Family):
             filter=filter,
             include_archived=include_archived,
         )
-        asked = replace(asked, context_id=engine.contexts.resolve(asked.context_id))
+        in_context = engine.contexts.resolve(asked.context_id)
+        asked = replace(asked, context_id=in_context, include_semantic=include_semantic)
         is_in_mode = (mode, min_confidence, min_similarity) != (None, None, None)
         in_mode = plan(
             asked.text,
@@ -499,12 +504,9 @@ class MemoryVerbs(Family):
             retriever = engine.retriever(model, is_here)
             if in_mode is None:
                 wanted = USUALLY_VERIFIED if top_k is None else top_k
-                results = await retriever.retrieve_verified(
-                    asked, wanted, ground_truth, cross_verify, include_semantic=include_semantic, fold=fold
-                )
+                results = await retriever.retrieve_verified(asked, wanted, ground_truth, cross_verify, fold=fold)
             else:
-                how = Request(fold, plan=in_mode)
-                candidates = await engine.searching.find(asked, how, include_semantic=include_semantic)
+                candidates = await engine.searching.find(asked, Request(fold, plan=in_mode))
                 results = await retriever.verify(
                     candidates, asked.text, in_mode.config.top_k, ground_truth, cross_verify
                 )

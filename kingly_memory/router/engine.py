@@ -324,18 +324,16 @@ class Engine:
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
-    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+    async def find(self, query: Query) -> Results:
         """Answer a query that has been checked, from every layer."""
         await self.opened()
-        return await self.search(query, AS_FOUND, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        return await self.search(query, AS_FOUND)
 
     async def search(
         self,
         query: Query,
         request: Request,
         *,
-        prefer_speed: bool,
-        include_semantic: bool,
         assist: Assist = Assist.NONE,
         language_model: LanguageModel | None = None,
     ) -> Results:
@@ -344,35 +342,15 @@ class Engine:
             query = replace(query, context_id=self.contexts.resolve(query.context_id))
         is_checked = request.plan is not None and self.settings.verification_enabled
         if assist is not Assist.NONE:
-            results = await self._assisted(
-                query,
-                request,
-                assist,
-                language_model,
-                prefer_speed=prefer_speed,
-                include_semantic=include_semantic,
-            )
+            results = await self._assisted(query, request, assist, language_model)
         else:
-            results = await self.searching.find(
-                query,
-                request,
-                prefer_speed=prefer_speed,
-                include_semantic=include_semantic,
-                verify=self._verdicts if is_checked else None,
-            )
+            results = await self.searching.find(query, request, self._verdicts if is_checked else None)
         self.note_found([hit.memory.id for hit in results if not hit.archived])
         found = tuple((hit.memory, hit.relevance) for hit in results)
         self.services.events.emit(MemoriesFound(results.source.value, results.took_ms, query.text, found))
         return results
 
-    async def _assisted(
-        self,
-        query: Query,
-        request: Request,
-        assist: Assist,
-        own: LanguageModel | None,
-        **layers: bool,
-    ) -> Results:
+    async def _assisted(self, query: Query, request: Request, assist: Assist, own: LanguageModel | None) -> Results:
         from kingly_memory.router.search.assisted import Assisted, Helper
 
         async with AsyncExitStack() as stack:
@@ -382,7 +360,7 @@ class Engine:
             except InvalidSetting as error:  # the search can do without
                 model, is_here, reason = None, False, str(error)
             assisted = Assisted(self, self.searching, self.view, Helper(model, is_here, reason), assist)
-            return await assisted.find(query, request, **layers)
+            return await assisted.find(query, request)
 
     @asynccontextmanager
     async def model(self, own: LanguageModel | None = None) -> AsyncIterator[tuple[LanguageModel | None, bool]]:

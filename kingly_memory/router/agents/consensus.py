@@ -74,8 +74,8 @@ class ConsensusMemory:
         ranked = [(memory, 1.0) for memory in reversed(same)]
         if (room := request.limit - len(ranked)) > 0:
             unlike = replace(request, limit=room, without_tags=frozenset({topic_tag}))
-            wide = replace(unlike, include_archived=True, neighbours=False)
-            ranked += [(hit.memory, hit.relevance) for hit in await self._engine.find(wide, include_semantic=False)]
+            wide = replace(unlike, include_archived=True, neighbours=False, include_semantic=False)
+            ranked += [(hit.memory, hit.relevance) for hit in await self._engine.find(wide)]
         debates = [
             (record, similarity) for memory, similarity in ranked if (record := consensus_of(memory)) is not None
         ]

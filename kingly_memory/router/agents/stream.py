@@ -49,7 +49,7 @@ class MemoryStream:
         )
         memories: list[Memory] = []
         if request.text.strip():  # who asks for nothing has not searched in vain
-            results = await self._engine.find(replace(request, neighbours=False), include_semantic=False)
+            results = await self._engine.find(replace(request, neighbours=False, include_semantic=False))
             memories += [hit.memory for hit in results]
         room = request.limit - len(memories)
         if room > 0:

@@ -111,8 +111,8 @@ class TaskBook:
         hits = by_likeness(description, similar)
         named_by_remote = max((one.hits for layer, one in similar.layers.items() if layer != "local"), default=None)
         if named_by_remote is not None or (len(hits) < len(similar) and not is_enough(hits)):
-            only = self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,))
-            hits += by_likeness(description, await self._engine.find(only, include_semantic=False))
+            only = replace(self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,)), include_semantic=False)
+            hits += by_likeness(description, await self._engine.find(only))
         if named_by_remote is not None and named_by_remote >= EVIDENCE_LIMIT and not is_enough(hits):
             similar = await self._engine.find(self._query(description, 50))
             hits += by_likeness(description, similar)

@@ -50,7 +50,7 @@ class Assisted:
         self._asked_s = 0.0
         self._named = 0
 
-    async def find(self, query: Query, request: Request, *, prefer_speed: bool, include_semantic: bool) -> Results:
+    async def find(self, query: Query, request: Request) -> Results:
         """See `Search.find`. Never raises because of the model."""
         access = self._access
         began = access.clock.monotonic()
@@ -58,7 +58,7 @@ class Assisted:
         bare = replace(request, detail=Detail.FULL, budget_tokens=None)
 
         async def found_by(asked: Query) -> Results:
-            return await self._searching.find(asked, bare, prefer_speed=prefer_speed, include_semantic=include_semantic)
+            return await self._searching.find(asked, bare)
 
         if self._how is Assist.RERANK:
             found = await found_by(wide)

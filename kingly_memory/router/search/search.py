@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
@@ -138,18 +138,19 @@ _ID_CHARACTERS = 8
 _NEXT = re.compile(rf"[{_ALIVE}{_ENDED}]([\w-]{{{_ID_CHARACTERS}}}){{1,{validation.RESULTS_LIMIT}}}", re.ASCII)
 
 
-def continuing(query: Query, request: Request, after: object) -> Query:
+def continuing(query: Query, request: Request, after: object, **layers: Any) -> Query:
     """The query for the page behind that `next`: it finds nothing of the pages before. What has ended answers only
-    where nothing that is alive has answered yet. Raises InvalidInput."""
+    where nothing that is alive has answered yet. `layers` are the query's fields that say who is asked. Raises
+    InvalidInput."""
     if after is None:
-        return replace(query, or_ended=not query.include_archived)
+        return replace(query, or_ended=not query.include_archived, **layers)
     if request.plan is not None:
         raise InvalidInput("after", "does not go with a mode, which has no further pages; leave one of them out")
     if not isinstance(after, str) or not _NEXT.fullmatch(after):
         raise InvalidInput("after", "is no `next` of a search; give that of the page before, or leave it out")
     seen = frozenset(after[start : start + _ID_CHARACTERS] for start in range(1, len(after), _ID_CHARACTERS))
     remote_limit = min(request.pool(query.limit) + len(seen), validation.RESULTS_LIMIT)
-    return replace(query, seen=seen, or_ended=after[0] == _ENDED, remote_limit=remote_limit)
+    return replace(query, seen=seen, or_ended=after[0] == _ENDED, remote_limit=remote_limit, **layers)
 
 
 # --- the search -------------------------------------------------------------------------------------------------------
@@ -186,15 +187,7 @@ class Search:
         self._clock = access.clock
         self._settings = access.settings
 
-    async def find(
-        self,
-        query: Query,
-        request: Request = AS_FOUND,
-        *,
-        prefer_speed: bool = False,
-        include_semantic: bool = True,
-        verify: Verify | None = None,
-    ) -> Results:
+    async def find(self, query: Query, request: Request = AS_FOUND, verify: Verify | None = None) -> Results:
         """What every layer that answered in time found, as one list and as the request says; `verify` checks that list
         before it is cut to a budget. Never raises because of a remote."""
         import asyncio
@@ -205,13 +198,13 @@ class Search:
         began, now_s = self._clock.monotonic(), self._clock.now().timestamp()
         # The time of this machine runs from here on, not from when a thread is free.
         deadline_s = time.monotonic() + local_s
-        sides = self._sides if include_semantic else ()
+        sides = self._sides if query.include_semantic else ()
         failures = {side.label: reason for side in sides if (reason := side.unreachable()) is not None}
         reached = [side for side in sides if side.label not in failures]
         news = [side.news for side in reached]
         pool = request.pool(query.limit)
         asked_for = query.remote_limit or pool
-        wide = max(POOL * pool, LEAST_POOL) if reached and not prefer_speed else 0
+        wide = max(POOL * pool, LEAST_POOL) if reached and not query.prefer_speed else 0
 
         # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist. Where no
         # remote is asked, all that follows is one piece of work, on one thread.
@@ -237,7 +230,7 @@ class Search:
 
         local: LocalAnswer | None = None
         answers: Sequence[RemoteAnswer] = ()
-        if reached and prefer_speed:
+        if reached and query.prefer_speed:
             local = await self._access.read(look_here)
             answers = () if _is_found_by_words(local) else await ask_there()
         elif reached:
@@ -250,7 +243,7 @@ class Search:
         def one_list() -> Results:
             found_here = local or look_here()
             found = local_results(query, found_here)
-            is_enough = prefer_speed and not answers and _is_found_by_words(found_here)
+            is_enough = query.prefer_speed and not answers and _is_found_by_words(found_here)
             if sides and not is_enough:
                 found = replace(found, source=Source.LOCAL_FALLBACK, failures={**failures, **found.failures})
             if answered := [answer for answer in answers if answer.error is None]:

@@ -76,7 +76,6 @@ class VerifiedRetriever:
         ground_truth_sources: Sequence[str] | None = None,
         cross_verify: bool = True,
         *,
-        include_semantic: bool = True,
         fold: bool = True,
     ) -> VerifiedResults:
         """At most `top_k` memories, by status. They are held against the sources, if any are given, else against the
@@ -86,7 +85,7 @@ class VerifiedRetriever:
         wanted = validation.count("top_k", top_k, most=validation.MOST_VERIFIED)
         sources = _texts(ground_truth_sources)
         began = self._clock.monotonic()
-        found = await self._searcher.find(replace(query, limit=wanted * POOL), include_semantic=include_semantic)
+        found = await self._searcher.find(replace(query, limit=wanted * POOL))
         if fold:
             found = await asyncio.to_thread(_folded, found)
         results = await self.verify(found, query.text, wanted, sources, cross_verify)

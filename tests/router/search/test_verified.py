@@ -38,7 +38,7 @@ class Shelf:
         self.asked: list[Query] = []
         self._memories = memories
 
-    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+    async def find(self, query: Query) -> Results:
         self.asked.append(query)
         found = self._memories[: query.limit]
         hits = tuple(Hit(one, 1 - place / 100, ("local",)) for place, one in enumerate(found))
