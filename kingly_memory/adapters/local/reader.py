@@ -65,7 +65,7 @@ class Reader(TextIndex, Lookups):
 
     def remains(self, memory_id: str) -> Row | None:
         for columns in [] if self.row(memory_id) else self._all(sql.REMAINS, (memory_id,)):
-            return rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, (memory_id,))])
+            return rows.read_remains(columns, self.revisions(memory_id))
         return None
 
     def with_revisions(self, more_than: int) -> dict[MemoryId, int]:

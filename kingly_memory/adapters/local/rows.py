@@ -199,23 +199,19 @@ def read_row(position: int, value: Any, status: Any, memory_id: str | None = Non
         return None
 
 
-def read_remains(columns: Sequence[Any], earlier: Sequence[Any]) -> Row | None:
-    """What is known of a memory whose record is damaged, given the columns of `REMAINS`: it says what it said last
-    among its earlier records, or that it is damaged. None where these columns are damaged, too."""
+def read_remains(columns: Sequence[Any], earlier: Sequence[Memory]) -> Row | None:
+    """What is known of a memory whose record is damaged, given the columns of `REMAINS` and its earlier revisions: it
+    says what it said last, or that it is damaged. None where these columns are damaged, too."""
     from datetime import UTC, datetime  # few stores are damaged
 
     try:
         position, status, memory_id, space, context, kind, key, revision, significance, created_s, updated_s = columns
         scope = Scope.within(space, context_id=context)
         created, updated = (datetime.fromtimestamp(at_s, UTC) for at_s in (created_s, updated_s))
-        memory = next(
-            (record for record in map(read_record, earlier) if record is not None and record.id == memory_id), None
-        )
-        if memory is None:
-            memory = Memory(
-                memory_id, key, DAMAGED, MemoryType(kind), significance, 1.0, (), None, scope, Origin.USER,
-                created, updated, revision,
-            )  # fmt: skip
+        memory = earlier[0] if earlier else Memory(
+            memory_id, key, DAMAGED, MemoryType(kind), significance, 1.0, (), None, scope, Origin.USER,
+            created, updated, revision,
+        )  # fmt: skip
         scope = replace(memory.scope, project=scope.project, user=scope.user, context_id=context)
         return Row(position, replace(memory, key=key, scope=scope, revision=revision), _STATUSES[status])
     except _UNREADABLE as error:

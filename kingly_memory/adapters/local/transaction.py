@@ -191,7 +191,7 @@ class DiskTransaction(Lookups):
 
     def remains(self, memory_id: str) -> Row | None:
         for columns in [] if self.row(memory_id) else self._all(sql.REMAINS, (memory_id,)):
-            found = rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, (memory_id,))])
+            found = rows.read_remains(columns, self.revisions(memory_id))
             if found is not None:
                 # The text indexes want the very words again that they are to drop, and those are lost.
                 self._unindexed[found.position] = None
