@@ -16,8 +16,8 @@ from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
-from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
-from kingly_memory.home.own_files import check_folder, tighten, unlock
+from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted
+from kingly_memory.home.own_files import check_folder, tighten, unlock, writing_to
 from kingly_memory.home.place import ModelPlace, Place, embedder_token, home_name
 from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.router.view import Station
@@ -261,10 +261,8 @@ def sweep_lock(place: Place) -> Lock:
 
     def take() -> bool:
         Folder(place.home).make()
-        try:
+        with writing_to(place.home):
             return leadership.claim()
-        except OSError as error:
-            raise StoreUnwritable(str(place.home), error.strerror or "error") from error
 
     return Lock(take, leadership.give_up)
 

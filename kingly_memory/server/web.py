@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory.adapters.local.folder import Folder
-from kingly_memory.errors import KinglyMemoryError, StoreUnwritable
-from kingly_memory.home.own_files import check_no_link
+from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.home.own_files import check_no_link, writing_to
 from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.access import Access, Gate, Refusal, check_token
 from kingly_memory.hub.bodies import Bodies, Door, refused
@@ -110,10 +110,8 @@ def own_token(home: Path) -> tuple[str, Path]:
     Folder(home).make()
     check_no_link(path)
     if not path.exists():
-        try:
+        with writing_to(home):
             _write_once(path, secrets.token_urlsafe(_TOKEN_BYTES))
-        except OSError as error:
-            raise StoreUnwritable(str(home), error.strerror or "error") from error
     return kept_token(path), path
 
 

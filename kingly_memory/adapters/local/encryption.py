@@ -17,6 +17,7 @@ from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import StoreUnwritable
+from kingly_memory.home.own_files import writing_to
 from kingly_memory.ports import HOME, INCARNATION
 
 _BEFORE = "before"
@@ -33,26 +34,25 @@ def rewrite(home: Path, key_name: str | None, lock_wait_s: float) -> None:
     """
     folder = Folder(home)
     fresh = folder.salvaged
-    try:
-        folder.make()
-        with locked(folder.write_lock, lock_wait_s):
-            clean(home)
-            if folder.is_empty():
-                folder.check_not_lost()
-                sqlite.mark(folder.store, key_name)
-                return
-            folder.check()
-            try:
-                _fill(folder, fresh, key_name)
-            except BaseException:
-                shutil.rmtree(fresh.store, ignore_errors=True)
-                raise
-            folder.take(fresh, _BEFORE)
-            clean(home)
-    except sqlite.Error as error:
-        raise safety.failure(error, str(folder.store), folder.inode(), lock_wait_s, writing=True) from None
-    except OSError as error:
-        raise StoreUnwritable(str(home), error.strerror or "error") from error
+    with writing_to(home):
+        try:
+            folder.make()
+            with locked(folder.write_lock, lock_wait_s):
+                clean(home)
+                if folder.is_empty():
+                    folder.check_not_lost()
+                    sqlite.mark(folder.store, key_name)
+                    return
+                folder.check()
+                try:
+                    _fill(folder, fresh, key_name)
+                except BaseException:
+                    shutil.rmtree(fresh.store, ignore_errors=True)
+                    raise
+                folder.take(fresh, _BEFORE)
+                clean(home)
+        except sqlite.Error as error:
+            raise safety.failure(error, str(folder.store), folder.inode(), lock_wait_s, writing=True) from None
 
 
 def clean(home: Path) -> None:
