@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kingly_memory.adapters.remote.dialect import GREETING, Dialect, JsonCall, Offer
 from kingly_memory.adapters.remote.http import Transport
@@ -13,13 +13,8 @@ from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.together import Together
-from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
 from kingly_memory.ports import UNKNOWN, BatchRemote, Clock, Remote, RemoteInfo
-
-if TYPE_CHECKING:
-    from kingly_memory.adapters.remote.ultimate import UltimateRemote
-
-    Server = HubRemote | UltimateRemote
 
 _VERBS = {name for name in vars(Remote) | vars(BatchRemote) if name[0] != "_"}
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
@@ -50,8 +45,8 @@ class ChosenRemote:
         self._connect_within_s = connect_within_s
         self._home = home
         self._spoken: Dialect | None = None
-        self._server: Server | None = None
-        self._known: dict[tuple[str, bool], Server] = {}
+        self._server: HubRemote | None = None
+        self._known: dict[tuple[str, bool], HubRemote] = {}
         self._choosing = Together(self._choose)
 
     def __repr__(self) -> str:
@@ -68,7 +63,7 @@ class ChosenRemote:
         async def done(*what: Any, timeout_s: float | None = None, **how: Any) -> Any:
             if timeout_s is not None:
                 return await self._within(timeout_s, verb, *what, **how)
-            return await _verb(await self._ready(), verb)(*what, **how)
+            return await getattr(await self._ready(), verb)(*what, **how)
 
         return done
 
@@ -79,7 +74,7 @@ class ChosenRemote:
         for dialect in self._dialects:
             await dialect.aclose()
 
-    async def _ready(self) -> Server:
+    async def _ready(self) -> HubRemote:
         if self._server is None:
             await self._choosing.done()
         if self._server is None:
@@ -89,7 +84,7 @@ class ChosenRemote:
     async def _within(self, timeout_s: float, verb: str, *what: Any, **how: Any) -> Any:
         """An answer in that time, connecting included."""
         if self._server is not None:
-            return await _verb(self._server, verb)(*what, timeout_s=timeout_s, **how)
+            return await getattr(self._server, verb)(*what, timeout_s=timeout_s, **how)
         loop = asyncio.get_running_loop()
         end_s = loop.time() + timeout_s
         try:
@@ -99,7 +94,7 @@ class ChosenRemote:
             reason = f"{self._dialects[0].address}: not connected within {timeout_s * 1000:.0f} ms"
             raise NotConnectedYet(reason) from None
         try:
-            return await _verb(server, verb)(*what, timeout_s=end_s - loop.time(), **how)
+            return await getattr(server, verb)(*what, timeout_s=end_s - loop.time(), **how)
         except RemoteUnavailable as error:
             if error.timed_out:
                 raise NotConnectedYet(error.reason) from None
@@ -139,7 +134,7 @@ class ChosenRemote:
         """Asked where nobody answered in a dialect that we speak."""
         return self._dialects[0].address.endswith("/sse")
 
-    def _server_for(self, dialect: Dialect, offer: Offer) -> Server:
+    def _server_for(self, dialect: Dialect, offer: Offer) -> HubRemote:
         """By the tools that it lists. One that was chosen before is kept: what it has learnt of its server outlives a
         lost connection."""
         tools = offer.tools
@@ -151,23 +146,13 @@ class ChosenRemote:
         known = self._known.get((offer.dialect, is_ultimate))
         if known is not None:
             return known
-        server: Server
+        server = HubRemote(dialect, self._home)
         if is_ultimate:
             from kingly_memory.adapters.remote.ultimate import UltimateRemote  # most servers are not of this kind
 
             server = UltimateRemote(dialect, self._clock, space=self._space)
-        else:
-            server = HubRemote(dialect, self._home)
         self._known[offer.dialect, is_ultimate] = server
         return server
-
-
-def _verb(server: Server, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Raises RemoteRefused where it was a hub when it was last connected to, and is another kind of server now."""
-    done: Callable[..., Coroutine[Any, Any, Any]] | None = getattr(server, verb, None)
-    if done is None:
-        raise RemoteRefused("it takes one thing at a time", clear=True)
-    return done
 
 
 def _no_memory_tools(tools: frozenset[str]) -> str:

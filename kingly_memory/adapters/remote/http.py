@@ -137,7 +137,7 @@ class Transport:
         self._has_to_look = False
         with suppress(RemoteUnauthorised):  # the first call raises it; what needs no remote goes on
             self._look_up(None)
-        self._reply_limit_bytes = reply_limit_bytes
+        self.reply_limit_bytes = reply_limit_bytes
         self._client: httpx.AsyncClient | None = None
         self.heard_s = -math.inf
         """When the latest answer began, on the monotonic clock."""
@@ -228,9 +228,6 @@ class Transport:
         finally:
             await response.aclose()
 
-    def reply(self, response: httpx.Response) -> Reply:
-        return Reply(response, self._reply_limit_bytes)
-
     def _opened(self) -> httpx.AsyncClient:
         if self._client is not None:
             return self._client
@@ -310,7 +307,7 @@ class Exchange:
                 async with transport.begun(verb, url, body, sent_headers) as response:
                     self.reached = True
                     if response.status_code not in _FOLLOWED:
-                        return await reading(transport.reply(response))
+                        return await reading(Reply(response, transport.reply_limit_bytes))
                     url = _same_origin(url, response)
             raise RemoteUnavailable("the server redirects in a circle", reached=True)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.adapters.remote.outcomes import NOT_FOUND
-from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Changes, DocumentChanges, RemoteDocument, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
@@ -29,18 +29,28 @@ _LOOKUP_CHARACTERS, _LOOKUP_LIMIT = 256, 5
 """How much of a memory's text its copy is looked up by, and how many answers are looked at."""
 
 
-class HubRemote(ToolRemote):
+class HubRemote:
     """A remote with the seed's tools, in any dialect. What the home is called is told to a hub of ours and to nobody
-    else."""
+    else, and what only a hub of ours keeps goes to no other server. Every call is one try."""
 
     def __init__(self, dialect: Dialect, home: str = "") -> None:
-        super().__init__(dialect)
+        self._dialect = dialect
         self._home = home
         self._features: Sequence[Any] = ()
-        self._has_complained = False
+        self._has_complained = self._honours_keys = False
         self._can_update = self._knows_thoughts = True
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._dialect.address}>"
+
+    async def connect(self) -> RemoteInfo:
+        return await self.greeted(await self._dialect.connect())
+
+    async def aclose(self) -> None:
+        await self._dialect.aclose()
+
     async def greeted(self, offer: Offer) -> RemoteInfo:
+        """Adopt what the server offers."""
         info = wire.server_info(offer.reply)
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
         self._features = wire.features(offer.reply)
@@ -48,6 +58,13 @@ class HubRemote(ToolRemote):
         self._dialect.home = self._home if "homes" in self._features else ""
         takes_many = self._honours_keys and STORE_MANY in self._features
         return info._replace(honours_keys=self._honours_keys, takes_at_once=MOST_AT_ONCE if takes_many else 1)
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        """An update, else a new memory unless an earlier try has made it."""
+        if remote_id is not None and (updated := await self._update(memory, remote_id, idempotency_key)) is not None:
+            return updated
+        existing = await self._earlier(memory, any_revision=remote_id is None) if repeated else None
+        return existing or await self._create(memory, idempotency_key, remote_id)
 
     async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
         each = [wire.store_params(memory, key) for memory, key in memories]
@@ -72,14 +89,18 @@ class HubRemote(ToolRemote):
         return await self._create(memory, idempotency_key, None)
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
-        if repeated and not self._honours_keys and await self._is_linked(link):
-            return
-        params = wire.link_params(link, idempotency_key)
+        if repeated and not self._honours_keys:
+            with suppress(RemoteRefused):  # a server that cannot say whether it has the link gets it again
+                if wire.link_words(link) in await self._linked([link.source_id], link.space, None):
+                    return
+        params = {**wire.link_words(link), "description": link.description, "idempotency_key": idempotency_key}
         wire.done(await self._dialect.call("create_memory_link", params, space=link.space))
 
     async def mark(self, marks: RemoteMarks) -> None:
         if "mark_memory" in self._features:
-            wire.done(await self._dialect.call("mark_memory", wire.marks_params(marks), space=marks.space))
+            given = {"pin": marks.pin, "ratings": list(marks.ratings)}
+            params = {"memory_id": marks.remote_id, **{name: value for name, value in given.items() if value}}
+            wire.done(await self._dialect.call("mark_memory", params, space=marks.space))
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params: JsonObject = {
@@ -156,7 +177,8 @@ class HubRemote(ToolRemote):
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
-        params = wire.search_params(text, limit, types)
+        kinds = None if types is None else [one.value for one in types]
+        params = {"query": text, "limit": limit, "memory_types": kinds}
         return (await self._hits("search_semantic_memories", params, space, timeout_s))[:limit]
 
     async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
@@ -167,15 +189,28 @@ class HubRemote(ToolRemote):
         return [hit._replace(is_fed="list_changes" in self._features) for hit in wire.hits(reply)]
 
     async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
-        params = {"memory_ids": list(remote_ids)}
-        return wire.links(
-            await self._dialect.call("get_linked_memories", params, space=space, timeout_s=timeout_s, reads=True)
-        )
+        return await self._linked(remote_ids, space, timeout_s)
+
+    async def _linked(self, remote_ids: Sequence[str], space: str, timeout_s: float | None) -> list[JsonObject]:
+        ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
+        return wire.links(await ask("get_linked_memories", {"memory_ids": list(remote_ids)}))
+
+    async def _earlier(self, memory: Memory, *, any_revision: bool) -> str | None:
+        """The remote id of an earlier try's copy, on a server that would store the memory twice. Where the server
+        cannot search, the memory is sent again: at least once is better than never."""
+        if self._honours_keys:
+            return None
+        try:
+            return await self._find(memory, any_revision=any_revision)
+        except RemoteRefused:
+            return None
 
     async def _update(self, memory: Memory, remote_id: str, key: str) -> str | None:
+        """Its remote id from now on; None where there is nothing to update: the server has no such tool, or no such
+        memory any more."""
         if not self._can_update:
             return None
-        params = wire.update_params(memory, remote_id, key)
+        params = {"memory_id": remote_id, **wire.store_params(memory, key)}
         try:
             reply = await self._dialect.call("update_memory", params, space=memory.scope.space)
         except RemoteRefused as refused:
@@ -189,13 +224,15 @@ class HubRemote(ToolRemote):
         return remote_id
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
+        """The remote id of a new memory; `supersedes` is that of the revision which it replaces."""
         params = wire.store_params(memory, key, supersedes)
         reply = await self._dialect.call("store_memory", params, space=memory.scope.space)
         wire.check_held(reply, params["content"])
         return wire.stored_id(reply)
 
     async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
-        params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
+        """A copy of the memory there; unless `any_revision`, of this very revision."""
+        params = {"query": memory.content[:_LOOKUP_CHARACTERS], "limit": _LOOKUP_LIMIT, "memory_types": None}
         reply = await self._dialect.call("search_semantic_memories", params, space=memory.scope.space, reads=True)
         try:
             found = wire.hits(reply)
@@ -205,12 +242,3 @@ class HubRemote(ToolRemote):
             if hit.memory_id == memory.id and (any_revision or hit.record.get("revision") == memory.revision):
                 return hit.remote_id
         return None
-
-    async def _is_linked(self, link: RemoteLink) -> bool:
-        """Whether an earlier try has made this link. A server that cannot say gets the link again."""
-        params = {"memory_ids": [link.source_id]}
-        try:
-            reply = await self._dialect.call("get_linked_memories", params, space=link.space, reads=True)
-        except RemoteRefused:
-            return False
-        return wire.link_words(link) in wire.links(reply)

@@ -6,14 +6,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from kingly_memory.adapters.remote import ultimate_wire, wire
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
+from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.outcomes import CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND
 from kingly_memory.adapters.remote.together import Together, deadline
-from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Clock, RemoteHit, RemoteInfo, RemoteLink
@@ -28,8 +29,9 @@ _MOST_ITEMS = 20
 _MOST_WITHOUT_EMBEDDING = 256
 
 
-class UltimateRemote(ToolRemote):
-    """A remote with the tools of an Ultimate MCP server."""
+class UltimateRemote(HubRemote):
+    """A remote with the tools of an Ultimate MCP server. It has no features of a hub, so that what is not written anew
+    here makes no call; thoughts are memories of a kind of their own, found, linked and dropped like any other."""
 
     def __init__(self, dialect: Dialect, clock: Clock, *, space: str) -> None:
         super().__init__(dialect)
@@ -38,7 +40,7 @@ class UltimateRemote(ToolRemote):
         self._space = space
         self._workflows: dict[str, str] = {}
         self._getting: dict[str, Together[str]] = {}
-        self._honours_keys = True
+        self._honours_keys, self._knows_thoughts = True, False
         self._was_late = False
         self._without_embedding: deque[tuple[str, str]] = deque(maxlen=_MOST_WITHOUT_EMBEDDING)
         self._has_warned = False
@@ -61,19 +63,11 @@ class UltimateRemote(ToolRemote):
 
     # --- what the outbox sends --------------------------------------------------------------------------------------
 
-    async def record_thought(
-        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
-    ) -> str:
-        """A memory of a kind of its own, so that it is found, linked and dropped like any other."""
-        return await self.store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
-
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         """Where the server keeps one link of a kind between two memories, it stays as it is there."""
-        try:
+        with suppress(RemoteRefused):  # a server that cannot say whether it has the link gets it again
             if repeated and wire.link_words(link) in await self._links_of(link.source_id, link.space):
                 return
-        except RemoteRefused:
-            pass
         try:
             await self._write("create_memory_link", ultimate_wire.link_arguments(link), link.space)
         except RemoteRefused as refused:
@@ -88,8 +82,11 @@ class UltimateRemote(ToolRemote):
         return next(iter(copies), None)
 
     async def _drop(self, memory: Memory, remote_id: str) -> None:
+        space = memory.scope.space
+        tags = [ultimate_wire.memory_tag(memory), ultimate_wire.project_tag(space)]
+        arguments = {"memory_id": remote_id, "content": ultimate_wire.FORGOTTEN, "tags": tags, "ttl": 1}
         try:
-            await self._write("update_memory", ultimate_wire.drop_arguments(memory, remote_id), memory.scope.space)
+            await self._write("update_memory", arguments, space)
         except RemoteRefused as refused:
             if refused.unknown_method:
                 raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
@@ -113,7 +110,7 @@ class UltimateRemote(ToolRemote):
             raise
         if was_late:
             self._note_without_embedding(remote_id, space)
-        elif self._honours_keys and ultimate_wire.body_of(reply).get("embedding_regenerated") is False:
+        elif self._honours_keys and wire.body_of(reply).get("embedding_regenerated") is False:
             new_id = await self._create(memory, key, remote_id)
             if new_id != remote_id:
                 await self._drop(memory, remote_id)
@@ -137,7 +134,7 @@ class UltimateRemote(ToolRemote):
             if not refused.clear or refused.unknown_method or arguments["memory_type"] == plain:
                 raise
             reply = await self._within(space, partial(store, {**arguments, "memory_type": plain}))
-        remote_id, body = ultimate_wire.named(reply, "memory_id"), ultimate_wire.body_of(reply)
+        remote_id, body = ultimate_wire.named(reply, "memory_id"), wire.body_of(reply)
         self._honours_keys = self._honours_keys and "idempotency_hit" in body
         await self._note_embedding(remote_id, body, space)
         return remote_id

@@ -91,12 +91,6 @@ def update_arguments(memory: Memory, remote_id: str, now: datetime) -> JsonObjec
     }
 
 
-def drop_arguments(memory: Memory, remote_id: str) -> JsonObject:
-    """The arguments of `update_memory` that overwrite and end a forgotten memory."""
-    tags = [memory_tag(memory), project_tag(memory.scope.space)]
-    return {"memory_id": remote_id, "content": FORGOTTEN, "tags": tags, "ttl": 1}
-
-
 def link_arguments(link: RemoteLink) -> JsonObject:
     """The arguments of `create_memory_link`."""
     described = {} if link.description is None else {"description": link.description}
@@ -194,17 +188,9 @@ def _context_data(memory: Memory, supersedes: str | None) -> JsonObject:
 # --- what the server answers ------------------------------------------------------------------------------------------
 
 
-def body_of(reply: Any) -> Mapping[str, Any]:
-    """The fields of a successful reply, which are under `data` or at its top. Empty for any other reply."""
-    if not isinstance(reply, Mapping):
-        return {}
-    data = reply.get("data")
-    return data if isinstance(data, Mapping) else reply
-
-
 def named(reply: Any, field: str) -> str:
     """An id that a reply must name. Raises RemoteUnavailable without one: the outcome is unknown."""
-    found = wire.text_of(body_of(reply).get(field))
+    found = wire.text_of(wire.body_of(reply).get(field))
     if found is None:
         raise RemoteUnavailable(f"the reply names no {field}", reached=True)
     return found
@@ -213,7 +199,7 @@ def named(reply: Any, field: str) -> str:
 def entries(reply: Any) -> list[Mapping[str, Any]]:
     """The memories of a reply; an empty list is an answer. Raises RemoteUnavailable when it holds no list of them, or
     nothing in the list can be read as a memory: that is none."""
-    found = body_of(reply).get("memories")
+    found = wire.body_of(reply).get("memories")
     if not isinstance(found, list):
         raise RemoteUnavailable("the reply holds no list of memories", reached=True)
 
@@ -310,7 +296,7 @@ def significance_of(importance: float) -> float:
 
 def links(reply: Any, asked_id: str) -> list[JsonObject]:
     """The links of one memory, in our words. The end that is not named is the memory that was asked for."""
-    by_direction = body_of(reply).get("links")
+    by_direction = wire.body_of(reply).get("links")
     found: list[JsonObject] = []
     for direction, ours in (("outgoing", "source_memory_id"), ("incoming", "target_memory_id")):
         listed = by_direction.get(direction) if isinstance(by_direction, Mapping) else None

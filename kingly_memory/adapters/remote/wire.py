@@ -36,7 +36,6 @@ from kingly_memory.ports import (
     RemoteHit,
     RemoteInfo,
     RemoteLink,
-    RemoteMarks,
 )
 from kingly_memory.validation import LARGEST_REVISION, mended, moment, required
 
@@ -73,11 +72,6 @@ def store_params(memory: Memory, idempotency_key: str, supersedes: str | None = 
     }
 
 
-def update_params(memory: Memory, remote_id: str, idempotency_key: str) -> JsonObject:
-    """The parameters of `update_memory`: the store's words, and which memory they replace."""
-    return {"memory_id": remote_id, **store_params(memory, idempotency_key)}
-
-
 def thought_params(memory: Memory, idempotency_key: str, parent_remote_id: str | None) -> JsonObject:
     """The parameters of `record_thought`. The record goes along, so that an echo of it is recognised; the parent is
     named by the remote's id, or by ours, which was the idempotency key of its own delivery."""
@@ -92,17 +86,6 @@ def thought_params(memory: Memory, idempotency_key: str, parent_remote_id: str |
         "record": record_of(memory),
         "idempotency_key": idempotency_key,
     }
-
-
-def link_params(link: RemoteLink, idempotency_key: str) -> JsonObject:
-    """The parameters of `create_memory_link`."""
-    return {**link_words(link), "description": link.description, "idempotency_key": idempotency_key}
-
-
-def marks_params(marks: RemoteMarks) -> JsonObject:
-    """The parameters of `mark_memory`."""
-    given = {"pin": marks.pin, "ratings": list(marks.ratings)}
-    return {"memory_id": marks.remote_id, **{name: value for name, value in given.items() if value}}
 
 
 def document_params(document: RemoteDocument) -> Iterator[JsonObject]:
@@ -134,11 +117,6 @@ def link_words(link: RemoteLink) -> JsonObject:
     }
 
 
-def search_params(text: str, limit: int, types: Iterable[MemoryType] | None) -> JsonObject:
-    kinds = None if types is None else [one.value for one in types]
-    return {"query": text, "limit": limit, "memory_types": kinds}
-
-
 def record_of(memory: Memory) -> JsonObject:
     """The memory as JSON, without its content."""
     record = memory.to_json()
@@ -167,7 +145,7 @@ def _metadata(memory: Memory) -> JsonObject:
 
 def server_info(reply: Any) -> RemoteInfo:
     """What a server said of itself; one that says nothing is called `unknown` and honours no keys."""
-    fields = _fields(reply)
+    fields = body_of(reply)
     incarnation = fields.get("incarnation")
     return RemoteInfo(
         server=server_name(fields.get("server")) or UNKNOWN,
@@ -178,7 +156,7 @@ def server_info(reply: Any) -> RemoteInfo:
 
 def features(reply: Any) -> list[Any]:
     """The features that a server lists of itself."""
-    named = _fields(reply).get("features")
+    named = body_of(reply).get("features")
     return named if isinstance(named, list) else []
 
 
@@ -189,7 +167,7 @@ def server_name(name: Any) -> str:
 
 def stored_id(reply: Any) -> str:
     """The remote's id for what it was given. Raises RemoteUnavailable when there is none: the outcome is unknown."""
-    remote_id = _entry_id(_fields(reply))
+    remote_id = _entry_id(body_of(reply))
     if remote_id is None:
         raise RemoteUnavailable("the reply names no memory_id", reached=True)
     return remote_id
@@ -214,7 +192,7 @@ def _stored(result: Any, content: str) -> str | RemoteRefused:
 def results(reply: Any, count: int) -> list[Any]:
     """What became of each of so many memories or documents. Raises RemoteUnavailable where the reply does not say
     that."""
-    found = _fields(reply).get("results")
+    found = body_of(reply).get("results")
     if not isinstance(found, list) or len(found) != count:
         raise RemoteUnavailable("the reply does not tell what became of each", reached=True)
     return found
@@ -225,7 +203,7 @@ def done(reply: Any) -> Mapping[str, Any]:
     is unknown."""
     if not isinstance(reply, Mapping):
         raise RemoteUnavailable("the reply is no object", reached=True)
-    return _fields(reply)
+    return body_of(reply)
 
 
 def check_held(reply: Any, content: str) -> None:
@@ -312,7 +290,7 @@ def _listed_document(entry: Any) -> ListedDocument | None:
 
 
 def document_part(reply: Any) -> str | None:
-    text = _fields(reply).get("text")
+    text = body_of(reply).get("text")
     return text if isinstance(text, str) else None
 
 
@@ -349,7 +327,7 @@ def remote_document(listed: ListedDocument, content: str, space: str) -> RemoteD
 
 
 def _page(reply: Any) -> tuple[list[Any], str, bool]:
-    fields = _fields(reply)
+    fields = body_of(reply)
     entries, until = fields.get("changes"), text_of(fields.get("until"))
     if not isinstance(entries, list) or until is None:
         raise RemoteUnavailable("the reply lists no changes", reached=True)
@@ -514,7 +492,7 @@ def _unwrapped(reply: Any) -> Any:
     return reply
 
 
-def _fields(reply: Any) -> Mapping[str, Any]:
+def body_of(reply: Any) -> Mapping[str, Any]:
     """The fields of a reply; none where it is no object."""
     body = _unwrapped(reply)
     return body if isinstance(body, Mapping) else {}
