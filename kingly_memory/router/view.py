@@ -32,7 +32,7 @@ from kingly_memory.models import (
     project_and_user,
     spaces_read,
 )
-from kingly_memory.ports import HOME, MET, READ, Delivery, LocalStore, MemoryReader, Now, Row, StoreReader
+from kingly_memory.ports import HOME, MET, READ, LocalStore, MemoryReader, Now, Row, StoreReader
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link as MemoryLink
@@ -376,17 +376,18 @@ class View:
         while memories are to be sent as soon as the remote is made known to the project, None when they are many;
         `damaged` only when a damaged store was replaced, and says where it is kept.
         """
-        station, reader = self._station, self._store.reader
+        from kingly_memory.router.delivery import known_remotes
+
+        station, reader, now_s = self._station, self._store.reader, self._now_s()
         project, user = project_and_user(station.space)
-        counts = Counter(reader.counts(station.space))
-        ends = reader.ends(station.space, self._now_s())
+        counts, ends = Counter(reader.counts(station.space)), reader.ends(station.space, now_s)
         damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
         counts.subtract(ends.over)
         unread = [row for row in self.known_damaged() if row.memory.scope.space == station.space]
         counts.subtract(
             "archived" if row.status is MemoryStatus.ARCHIVED else row.memory.type.value
             for row in unread
-            if self._local.is_alive(row, self._now_s())
+            if self._local.is_alive(row, now_s)
         )
         archived = counts.pop("archived")
         status: JsonObject = {
@@ -406,69 +407,57 @@ class View:
             "versions": {"kingly_memory": station.version, **self._store.versions()},
         }
         if station.routes is not None and not station.routes.is_plain:
-            status["remotes"] = {route.label: self._of_remote(route) for route in station.remotes}
-        from kingly_memory.router.delivery import known_remotes
-
-        if elsewhere := known_remotes.elsewhere(reader, station.remotes):
-            status["elsewhere"] = elsewhere
-        if met := len(reader.facets_named(MET, 1_000)):
-            status["met"] = met
+            each = {route.label: self._remote_status([route]) for route in station.remotes}
+            status["remotes"] = {label: {**one.pop("link"), **one} for label, one in each.items()}
         facets = reader.facets("remote", [route.name for route in station.remotes])
-        if unread := sum(one.get("unread", 0) for one in facets.values()):
-            status["unread"] = unread
-        return status if damaged is None else {**status, "damaged": damaged}
-
-    def _of_remote(self, route: Route) -> JsonObject:
-        status = self._remote_status([route])
-        return {**status.pop("link"), **status}
+        further = {
+            "elsewhere": known_remotes.elsewhere(reader, station.remotes),
+            "met": len(reader.facets_named(MET, 1_000)),
+            "unread": sum(one.get("unread", 0) for one in facets.values()),
+            "damaged": damaged,
+        }
+        return status | {name: value for name, value in further.items() if value}
 
     def _remote_status(self, remotes: Sequence[Route]) -> JsonObject:
         """The link to the first of the remotes, the outboxes of all together, and links between memories and documents
         that wait for them or were refused, if there are any."""
-        link = dict.fromkeys(("state", "endpoint", "next_probe_s", "last_error", "effects", "server"))
-        status: JsonObject = {
-            "link": {**link, "state": LinkState.DISABLED.value},
-            "outbox": {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None},
-        }
-        if not remotes:
-            return status
         from kingly_memory.router.delivery import known_remotes
+        from kingly_memory.router.delivery.link import Link
         from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
 
-        reader, now_s, first = self._store.reader, self._now_s(), self._link(remotes[0])
-        space = self._station.space
-        status["link"] = {
-            "state": first.state.value,
-            "endpoint": remotes[0].endpoint,
-            "next_probe_s": None if first.next_probe is None else max(0.0, round(first.next_probe - now_s, 1)),
-            "last_error": first.last_error,
-            "effects": first.effects,
-            "server": first.server,
-        }
+        reader, now_s, space, routes = self._store.reader, self._now_s(), self._station.space, self._station.routes
+        link = self._link(remotes[0]) if remotes else Link(LinkState.DISABLED)
         memories, links, documents = Counter[str](), Counter[str](), Counter[str]()
         waiting_s: list[float] = []
         earlier: list[int | None] = []
-        routes = self._station.routes
         for route in remotes:
             memories.update(reader.outbox_counts(route.name))
             links.update(reader.outbox_counts(outbox_of_links(route.name)))
             documents.update(reader.outbox_counts(outbox_of_documents(route.name)))
-            oldest = reader.outbox_page(route.name, ["pending", "leased"], 1)
-            waiting_s += [round(max(0.0, now_s - _waiting_since(*one)), 1) for one in oldest]
+            for memory_id, delivery in reader.outbox_page(route.name, ["pending", "leased"], 1):
+                # Its id says when it was stored; ids from elsewhere do not, and its due time is the next best.
+                waiting_s.append(round(max(0.0, now_s - made_s(memory_id, delivery.due or 0.0)), 1))
             if routes is not None:
                 earlier.append(known_remotes.earlier_waiting(reader, routes, route, space))
-        status["outbox"] = {
-            "pending": memories["pending"],
-            "leased": memories["leased"],
-            "dead": memories["dead"],
-            "oldest_s": max(waiting_s, default=None),
+        status: JsonObject = {
+            "link": {
+                "state": link.state.value,
+                "endpoint": remotes[0].endpoint if remotes else None,
+                "next_probe_s": None if link.next_probe is None else max(0.0, round(link.next_probe - now_s, 1)),
+                "last_error": link.last_error,
+                "effects": link.effects,
+                "server": link.server,
+            },
+            "outbox": {
+                **{state: memories[state] for state in ("pending", "leased", "dead")},
+                "oldest_s": max(waiting_s, default=None),
+            },
         }
         if any(count != 0 for count in earlier):
             status["outbox"]["earlier"] = None if None in earlier else sum(count or 0 for count in earlier)
-        if refused := [
-            why for remote in remotes if (why := known_remotes.not_taken_in(reader, remote.name, space)) is not None
-        ]:
-            status["not_taken_in"] = refused[0]
+        refused = (known_remotes.not_taken_in(reader, remote.name, space) for remote in remotes)
+        if why := next(filter(None, refused), None):
+            status["not_taken_in"] = why
         for name, counts in (("links", links), ("documents", documents)):
             if counts.total():
                 status[name] = {"pending": counts["pending"] + counts["leased"], "dead": counts["dead"]}
@@ -497,7 +486,7 @@ class View:
         first and documents last, at most 1,000 entries. Raises InvalidInput."""
         from kingly_memory.documents import shown_place
         from kingly_memory.router.delivery.moves import DOCUMENT, outbox_of_documents
-        from kingly_memory.router.delivery.outbox import entry  # no other reading needs to know deliveries
+        from kingly_memory.router.delivery.outbox import OutboxEntry  # no other reading needs to know deliveries
 
         for state in states:
             if state not in OUTBOX_STATES:
@@ -511,17 +500,21 @@ class View:
             probe = link.next_probe if link.state is LinkState.OFFLINE else None
             for number, outbox in enumerate((route.name, outbox_of_documents(route.name))):
                 page = reader.outbox_page(outbox, states, OUTBOX_PAGE)
-                found += [(number, item_id, facet, label, probe) for item_id, facet in page]
+                found += [(number, item_id, delivery, label, probe) for item_id, delivery in page]
         found = sorted(found, key=itemgetter(0, 1))[:OUTBOX_PAGE]
         rows = {item_id: reader.row(item_id) for number, item_id, *_ in found if not number}
         documents = reader.facets(DOCUMENT, [item_id for number, item_id, *_ in found if number])
         listed = []
-        for _, item_id, facet, label, probe in found:
+        for _, item_id, delivery, label, probe in found:
             row, document = rows.get(item_id), documents.get(item_id, {})
-            whose = document.get("space") if row is None else row.memory.scope.space
+            if (document.get("space") if row is None else row.memory.scope.space) != self._station.space:
+                continue
             key = shown_place(document.get("place")) if row is None else row.memory.key
-            if whose == self._station.space:
-                listed.append(entry(item_id, key, facet, now_s, remote=label, next_probe=probe))
+            due = delivery.due if delivery.due is None or probe is None else max(delivery.due, probe)
+            due_s, is_offline = None if due is None else due - now_s, probe is not None
+            state, attempts, error = delivery.state, delivery.attempts, delivery.last_error
+            entry = OutboxEntry(item_id, key, state, attempts, due_s, error, delivery.remote_id, label, is_offline)
+            listed.append(entry)
         return listed
 
     def ids_of(self, keys_or_ids: Sequence[str]) -> list[str]:
@@ -579,8 +572,3 @@ def _pages(reader: MemoryReader, query: Query, statuses: Sequence[MemoryStatus])
     while rows := reader.page(query, statuses, EXPORT_PAGE, last, oldest_first=True):
         yield rows
         last = rows[-1].position
-
-
-def _waiting_since(memory_id: MemoryId, delivery: Delivery) -> float:
-    """When the memory was stored, which its id says; ids from elsewhere do not, and its due time is the next best."""
-    return made_s(memory_id, delivery.due or 0.0)

@@ -441,22 +441,3 @@ class OutboxEntry(Plain):
     remote_id: str | None = None
     remote: str | None = None
     is_offline: bool = field(default=False, repr=False)
-
-
-def entry(
-    item_id: str, key: str | None, found: Delivery, now_s: float, *, remote: str | None, next_probe: float | None
-) -> OutboxEntry:
-    """What the outbox shows of a delivery. `next_probe` is when an offline link is tried again, else None."""
-    due = found.due if found.due is None or next_probe is None else max(found.due, next_probe)
-    due_s = None if due is None else due - now_s
-    return OutboxEntry(
-        item_id,
-        key,
-        found.state,
-        found.attempts,
-        due_s,
-        found.last_error,
-        found.remote_id,
-        remote,
-        next_probe is not None,
-    )
