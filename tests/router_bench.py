@@ -20,7 +20,7 @@ from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Backup, JsonObject, Memory, RemoteUse
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transaction
-from kingly_memory.router.delivery.routes import Routes
+from kingly_memory.router.delivery.routes import UNNAMED, Route, Routes
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.runtime import Runtime
 from kingly_memory.router.services import RemotePart
@@ -122,7 +122,8 @@ def router_over(
     **how: Any,
 ) -> MemoryRouter:
     """`how` as for `router_of`."""
-    parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading, token_mark=token_mark)]
+    route = Route(REMOTE, UNNAMED, "fake", token_mark)
+    parts = [] if remote is None else [RemotePart(route, remote, leads, stop_leading)]
     routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
     return router_of(store, parts, routes, clock, **how)
 
@@ -239,7 +240,7 @@ def federated(
 ) -> MemoryRouter:
     """A router over those remotes, by name; `how` as for `router_of`."""
     parts = [
-        RemotePart(name_of(label), f"fake://{label}", remote, lambda: True, lambda: None, label)
+        RemotePart(Route(name_of(label), label, f"fake://{label}"), remote, lambda: True, lambda: None)
         for label, remote in remotes.items()
     ]
     routes = Routes(tuple(part.route for part in parts), use, earlier) if parts else None

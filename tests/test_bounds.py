@@ -190,7 +190,7 @@ def test_delivery_that_cannot_be_read_is_dead_and_holds_up_no_other(
         store.write(methodcaller("set_delivery", REMOTE, one.id, delivery.wanted(None, 1, NOON_S))).result()
     with behind(tmp_path / "home") as connection:
         connection.execute(f"UPDATE km_delivery SET {odd} WHERE item = ?", (first.id,))  # noqa: S608
-    claim = outbox.Claim(REMOTE, "me", NOON_S + 1, 60).memories(10)
+    claim = outbox.Claim(REMOTE, "me", NOON_S + 1, 60).lease(REMOTE, 10)
     assert [item.subject for item in store.write(claim).result()] == [second]
     assert store.write(claim).result() == []
     assert [record.getMessage() for record in caplog.records if first.id in record.getMessage()] == [
@@ -208,5 +208,5 @@ def test_a_lease_takes_no_more_text_than_fits_in_memory_and_the_next_one_the_res
     put(store, *several)
     for one in several:
         store.write(methodcaller("set_delivery", REMOTE, one.id, delivery.wanted(None, 1, NOON_S))).result()
-    claim = outbox.Claim(REMOTE, "me", NOON_S + 1, 60).memories(10)
+    claim = outbox.Claim(REMOTE, "me", NOON_S + 1, 60).lease(REMOTE, 10)
     assert [len(store.write(claim).result()) for _ in range(3)] == [2, 1, 0]

@@ -99,8 +99,8 @@ async def _greeted(place: Place, settings: Settings) -> str:
 def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: bool) -> int:
     """Make the remote known to the store. How many earlier memories are due there now."""
     routes = parts.station(place, settings, parts.reached(place)).routes
-    route = None if routes is None else routes.labelled(label)
-    if routes is None or route is None:
+    route = next((one for one in (() if routes is None else routes.known) if one.label == label), None)
+    if route is None:
         raise InvalidInput("remote", "this home has that server under another name; `kingly-memory remotes` shows it")
     name, now_s = route.name, SystemClock().now().timestamp()
     earlier, after = 0, ""

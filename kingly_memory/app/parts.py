@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.home.remote_names import RemotePlace
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
+    from kingly_memory.router.delivery.routes import Route
     from kingly_memory.router.services import RemotePart
     from kingly_memory.router.sweep.steward import Lock
 
@@ -181,13 +182,9 @@ def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Sta
     """The station of a router there. `remotes` are those whose addresses can be used."""
     routes = None
     if remotes:
-        from kingly_memory.router.delivery.routes import Route, Routes
+        from kingly_memory.router.delivery.routes import Routes
 
-        usable = [
-            Route(remote.endpoint.remote_name, remote.place.label, str(remote.endpoint), _token_mark(remote.place))
-            for remote in remotes
-        ]
-        routes = Routes(tuple(usable), place.remote_use, place.deliver_earlier)
+        routes = Routes(tuple(map(_route, remotes)), place.remote_use, place.deliver_earlier)
     return Station(
         home=str(place.home),
         space=place.space,
@@ -215,20 +212,17 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
     def part(remote: Reached) -> RemotePart:
         transport = Transport(remote.endpoint, token=_token(remote.place), clock=clock)
         spoken = dialects(settings.dialect, transport, space=place.space, call_timeout_s=call_s)
-        name = remote.endpoint.remote_name
-        lead = Leadership(place.home / f"deliver-{name}.lock")
-        return RemotePart(
-            name,
-            str(remote.endpoint),
-            ChosenRemote(spoken, clock, space=place.space, connect_within_s=call_s, home=home_name(place.home)),
-            lead.take,
-            lead.give_up,
-            label=remote.place.label,
-            heard_s=lambda: transport.heard_s,
-            token_mark=_token_mark(remote.place),
-        )
+        lead = Leadership(place.home / f"deliver-{remote.endpoint.remote_name}.lock")
+        chosen = ChosenRemote(spoken, clock, space=place.space, connect_within_s=call_s, home=home_name(place.home))
+        return RemotePart(_route(remote), chosen, lead.take, lead.give_up, heard_s=lambda: transport.heard_s)
 
     return tuple(map(part, remotes))
+
+
+def _route(remote: Reached) -> Route:
+    from kingly_memory.router.delivery.routes import Route
+
+    return Route(remote.endpoint.remote_name, remote.place.label, str(remote.endpoint), _token_mark(remote.place))
 
 
 def _token(remote: RemotePlace) -> str | Callable[[], str] | None:

@@ -35,7 +35,7 @@ class LinkKeeper:
 
     def __init__(self, part: RemotePart, services: Services) -> None:
         self._part = part
-        self._name = part.route.link
+        self._route = part.route
         self._services = services
         self._longest_s = services.settings.probe_interval_s + services.settings.pace.probe_jitter_s + 1.0
         self.wake = asyncio.Event()
@@ -53,8 +53,8 @@ class LinkKeeper:
         """The link as the last process to touch it left it."""
         if self._unshared is not None:
             return self._unshared
-        found = self._services.reader.facets("link", [self._name])
-        return Link.from_json(found[self._name]) if found else Link()
+        found = self._services.reader.facets("link", [self._route.link])
+        return Link.from_json(found[self._route.link]) if found else Link()
 
     @property
     def is_connected(self) -> bool:
@@ -118,8 +118,8 @@ class LinkKeeper:
 
         moved = await self._change(move)
         if moved is not None and moved.state is LinkState.OFFLINE and was is not LinkState.OFFLINE:
-            working = "working locally" if self._part.label == UNNAMED else "going on without it"
-            log.warning("%s is offline, %s: %s", called(self._part.label), working, reason)
+            working = "working locally" if self._route.label == UNNAMED else "going on without it"
+            log.warning("%s is offline, %s: %s", called(self._route.label), working, reason)
             self._tell(LinkState.OFFLINE, reason)
 
     async def probe(self, *, forced: bool = False) -> bool:
@@ -192,7 +192,7 @@ class LinkKeeper:
 
     def _tell(self, state: LinkState, reason: str | None) -> None:
         self._services.events.emit(
-            LinkChanged(state.value, reason, None if self._part.label == UNNAMED else self._part.label)
+            LinkChanged(state.value, reason, None if self._route.label == UNNAMED else self._route.label)
         )
 
     def _interval_s(self) -> float:
@@ -235,13 +235,13 @@ class LinkKeeper:
             return
         await self._change(lambda _: mended(*answer))
         if before.state is not LinkState.CONNECTED:
-            log.info("%s is back", called(self._part.label))
+            log.info("%s is back", called(self._route.label))
             self._tell(LinkState.CONNECTED, None)
 
     async def _compare(self, incarnation: str) -> None:
         """Send everything once more to a remote that is another incarnation than the one last seen. That is kept per
         remote, since the token may be replaced while the remote is put back."""
-        name, now_s = self._part.name, self._services.now_s()
+        name, now_s = self._route.name, self._services.now_s()
         seen = self._services.reader.facets(SEEN, [name]).get(name)
         if not incarnation or seen == {"incarnation": incarnation}:
             return
@@ -255,22 +255,22 @@ class LinkKeeper:
             return True
 
         if await self._services.write(change):
-            remote = called(self._part.label)
+            remote = called(self._route.label)
             log.warning("%s was put back to an earlier state: all that is for it is sent once more", remote)
 
     async def _change(self, move: Callable[[Link], Link | None]) -> Link | None:
         """Move the shared row. Where the store cannot be written, this process keeps its own."""
 
         def change(transaction: Transaction) -> Link | None:
-            data = transaction.facet("link", self._name)
+            data = transaction.facet("link", self._route.link)
             moved = move(Link() if data is None else Link.from_json(data))
             if moved is not None:
-                transaction.set_facet("link", self._name, moved.to_json())
+                transaction.set_facet("link", self._route.link, moved.to_json())
             return moved
 
         try:
             moved = await self._services.write(change)
-        except StoreError:
+        except StoreError:  # a full disk must not make each search wait for a remote that is gone
             moved = move(self.current())
             self._unshared = moved if moved is not None else self._unshared
             return moved

@@ -12,7 +12,7 @@ from typing import TypeVar
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
-from kingly_memory.router.delivery.routes import UNNAMED, Route
+from kingly_memory.router.delivery.routes import Route
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")
@@ -84,18 +84,11 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class RemotePart:
-    """A remote that a router works with: the port, its stable name and address, which process may deliver to it on this
-    machine, what people call it, and when it last answered anything, on the monotonic clock."""
+    """A remote that a router works with: its names and address, the port, which process may deliver to it on this
+    machine, and when it last answered anything, on the monotonic clock."""
 
-    name: str
-    endpoint: str
+    route: Route
     remote: Remote
     leads: Callable[[], bool]
     stop_leading: Callable[[], None]
-    label: str = UNNAMED
     heard_s: Callable[[], float] = lambda: -math.inf
-    token_mark: str = ""
-
-    @property
-    def route(self) -> Route:
-        return Route(self.name, self.label, self.endpoint, self.token_mark)

@@ -32,10 +32,10 @@ from kingly_memory.ports import Delivery, Row, Transaction, in_transaction
 from kingly_memory.router import contexts, experiences
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import moves as delivery
-from kingly_memory.router.delivery.known_remotes import add, is_earlier, know, remotes_of
+from kingly_memory.router.delivery.known_remotes import add, is_earlier, know
 from kingly_memory.router.delivery.moves import receipt_of
 from kingly_memory.router.delivery.outbox import earlier_delivery, every_remote, first_delivery
-from kingly_memory.router.delivery.routes import Routes
+from kingly_memory.router.delivery.routes import Routes, added_to
 from kingly_memory.router.lifecycle import archive, lifetimes, summaries, usage
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
@@ -693,7 +693,7 @@ def _deliver(
 def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *, is_requested: bool) -> list[str]:
     """Those that its project has added. One in use here that somebody has taken out of the home meanwhile is
     added again. One that is used once gets what is `is_requested`, and changes of what it got so before."""
-    known, routes = remotes_of(transaction, memory.scope.space) if transaction.owners("remote") else [], context.routes
+    known, routes = list(added_to(transaction, memory.scope.space)), context.routes
     if routes is None or memory.scope.space != context.space or all(route.name in known for route in routes.known):
         return known
     others = [route for route in routes.of(memory) if route.name not in known]
@@ -714,7 +714,7 @@ def _receipt(
     """Where the memory stands, as of this transaction; what is `due` was just written and need not be read again."""
     if routes is None:
         if due is None:
-            names = remotes_of(transaction, memory.scope.space)
+            names = added_to(transaction, memory.scope.space)
             due = {name: entry for name in names if (entry := transaction.delivery(name, memory.id)) is not None}
         return receipt_of(memory, {}, None, waits=any(one.waits for one in due.values()))
     known = dict(due or {})

@@ -360,7 +360,7 @@ async def test_a_thought_waits_while_another_process_sends_its_parent(
         now_s = clock.now().timestamp()
 
         def claim(owner: str, now_s: float) -> list[str]:
-            change = outbox.Claim(REMOTE, owner, now_s, 300.0).memories(1)
+            change = outbox.Claim(REMOTE, owner, now_s, 300.0).lease(REMOTE, 1)
             return [item.id for item in disk.write(change).result()]
 
         assert claim("another", now_s) == [first.id]

@@ -88,6 +88,6 @@ def test_facet_that_says_due_sends_nothing_that_is_not_significant(store: DiskSt
     quiet = put(store, 1, ends_s=NOON_S + 60, significance=0.3)
     due = delivery.wanted(None, 1, NOON_S)
     store.write(lambda tx: tx.set_delivery(REMOTE, quiet, due)).result()
-    claim = outbox.Claim(REMOTE, "me", NOON_S, 60).memories(10)
+    claim = outbox.Claim(REMOTE, "me", NOON_S, 60).lease(REMOTE, 10)
     assert store.write(claim).result() == []
     assert store.reader.outbox_counts(REMOTE)["pending"] == 0

@@ -21,7 +21,7 @@ from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.link import SEEN
 from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
 from kingly_memory.router.delivery.outbox import FORMER, changes_before, first_delivery
-from kingly_memory.router.delivery.routes import UNNAMED, Route, Routes
+from kingly_memory.router.delivery.routes import UNNAMED, Route, Routes, added_to
 
 AT_ONCE = 200
 """Deliveries that are made or removed in one transaction, so that stores are not kept waiting."""
@@ -44,16 +44,10 @@ def unused(endpoint: str) -> JsonObject:
     return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": [], "read": {}}
 
 
-def remotes_of(transaction: Transaction, space: str) -> list[str]:
-    """The remotes that this project sends to, in use now or not."""
-    facets = ((name, transaction.facet("remote", name)) for name in transaction.owners("remote"))
-    return [name for name, facet in facets if facet is not None and space in facet["projects"]]
-
-
 def remotes_for_links(transaction: Transaction, space: str, routes: Routes | None) -> list[str]:
     """The remotes that get the links, pins and ratings of a project's memories."""
     once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
-    return list(dict.fromkeys([*remotes_of(transaction, space), *(route.name for route in once)]))
+    return list(dict.fromkeys([*added_to(transaction, space), *(route.name for route in once)]))
 
 
 def know(transaction: Transaction, remote: str, endpoint: str) -> None:
@@ -95,9 +89,8 @@ def add(
 
 def add_like(transaction: Transaction, space: str, other: str) -> None:
     """Send what `other` stores to the same remotes as what `space` stores."""
-    for name in transaction.owners("remote"):
-        known = transaction.facet("remote", name)
-        if known is not None and space in known["projects"] and other not in known["projects"]:
+    for name, known in added_to(transaction, space).items():
+        if other not in known["projects"]:
             also = {list_: [*known[list_], other] for list_ in ("earlier", "backlog") if space in known[list_]}
             since = {**known["projects"], other: known["projects"][space]}
             shared = {**known.get("shared", {}), other: known.get("shared", {}).get(space, [])}
@@ -106,18 +99,13 @@ def add_like(transaction: Transaction, space: str, other: str) -> None:
 
 def part(transaction: Transaction, space: str) -> None:
     """Stop sending anything of that space to remotes: it is empty."""
-    for name in transaction.owners("remote"):
-        known = transaction.facet("remote", name)
-        if known is not None and space in known["projects"]:
-            left = {
-                list_name: [project for project in known[list_name] if project != space]
-                for list_name in ("earlier", "backlog")
-            }
-            since, shared = (
-                {project: value for project, value in known.get(field_name, {}).items() if project != space}
-                for field_name in ("projects", "shared")
-            )
-            transaction.set_facet("remote", name, {**known, **left, "projects": since, "shared": shared})
+    for name, known in added_to(transaction, space).items():
+        lists = {field: [one for one in known[field] if one != space] for field in ("earlier", "backlog")}
+        by_space = {
+            field: {one: value for one, value in known.get(field, {}).items() if one != space}
+            for field in ("projects", "shared")
+        }
+        transaction.set_facet("remote", name, {**known, **lists, **by_space})
 
 
 def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) -> bool:

@@ -16,17 +16,17 @@
 | retried | pending, dead | pending, due now | the user asks for it |
 | dropped | pending, dead | local_only | the user does not want it to be sent, and the remote has an earlier change |
 | at_rest | any | delivered | the newest change is not for the remote |
+| came | any | delivered | the remote has said what is here now |
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import OVERTAKEN
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Receipt
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Receipt
 from kingly_memory.ports import Delivery, RemoteDocument, RemoteLink, RemoteMarks
 from kingly_memory.router.delivery.routes import Routes
 
@@ -47,6 +47,10 @@ def at_rest(before: Delivery) -> Delivery:
     return replace(
         before, state=DeliveryState.DELIVERED, acknowledged=before.wanted, due=None, owner=None, last_error=None
     )
+
+
+def came(change: int, remote_id: str | None) -> Delivery:
+    return Delivery(change, None, state=DeliveryState.DELIVERED, acknowledged=change, remote_id=remote_id)
 
 
 def dropped(before: Delivery) -> Delivery:
@@ -204,67 +208,44 @@ class Leased:
         )
 
 
-class DeliveryStatus(NamedTuple):
-    """Where a memory stands with one remote."""
-
-    state: DeliveryState
-    reason: str
-    remote_id: str | None
-
-
 def receipt_of(
     memory: Memory, deliveries: Mapping[str, Delivery | None], routes: Routes | None, *, waits: bool = False
 ) -> Receipt:
     """The receipt of a memory with these deliveries, by the remotes' stable names. `waits`: for a remote that is
     not named here."""
     known = () if routes is None else routes.known
+    quiet = None
+    if memory.significance <= REMOTE_ABOVE:
+        quiet = f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
     if not known:
         reason = f"no remote is named{' here; it waits for one that this home knows' if waits else ''}"
-        if memory.significance <= REMOTE_ABOVE:
-            reason = _not_significant(memory)
-        return Receipt(memory.id, memory.key, memory.revision, ("local",), DeliveryState.LOCAL_ONLY, None, reason)
-    each = {route.label: _status(memory, deliveries.get(route.name)) for route in known}
-    states = {status.state for status in each.values()}
+        return Receipt(
+            memory.id, memory.key, memory.revision, ("local",), DeliveryState.LOCAL_ONLY, None, quiet or reason
+        )
+    each = {route.label: _status(deliveries.get(route.name), quiet) for route in known}
+    states = {status["delivery"] for status in each.values()}
     matters_most = (DeliveryState.PENDING, DeliveryState.DEAD, DeliveryState.DELIVERED)
-    if memory.significance <= REMOTE_ABOVE:
-        reason = _not_significant(memory)
-    elif len(each) == 1:
-        reason = next(iter(each.values())).reason
-    else:
-        reason = "; ".join(f"{label}: {status.reason}" for label, status in each.items())
-    is_plain = routes is None or routes.is_plain
+    reasons = [status["reason"] if len(each) == 1 else f"{label}: {status['reason']}" for label, status in each.items()]
     return Receipt(
         id=memory.id,
         key=memory.key,
         revision=memory.revision,
-        layers=("local", *(label for label, status in each.items() if status.state is DeliveryState.DELIVERED)),
+        layers=("local", *(label for label, status in each.items() if status["delivery"] == DeliveryState.DELIVERED)),
         delivery=next((state for state in matters_most if state in states), DeliveryState.LOCAL_ONLY),
-        remote_id=next((status.remote_id for status in each.values() if status.remote_id is not None), None),
-        reason=reason,
-        remotes={}
-        if is_plain
-        else {
-            label: {"delivery": status.state.value, "remote_id": status.remote_id, "reason": status.reason}
-            for label, status in each.items()
-        },
+        remote_id=next((status["remote_id"] for status in each.values() if status["remote_id"] is not None), None),
+        reason=quiet or "; ".join(reasons),
+        remotes={} if routes is None or routes.is_plain else each,
     )
 
 
-def _not_significant(memory: Memory) -> str:
-    return f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
-
-
-def _status(memory: Memory, found: Delivery | None) -> DeliveryStatus:
-    remote_id = None if found is None else found.remote_id
-    if memory.significance <= REMOTE_ABOVE:
-        return DeliveryStatus(DeliveryState.LOCAL_ONLY, _not_significant(memory), remote_id)
-    if found is None:
-        return DeliveryStatus(DeliveryState.LOCAL_ONLY, "dropped from the outbox", remote_id)
-    if found.state is DeliveryState.LOCAL_ONLY:
-        return DeliveryStatus(found.state, "the remote has another text of it", remote_id)
-    if found.state is DeliveryState.DELIVERED:
-        return DeliveryStatus(found.state, "acknowledged by the remote", remote_id)
-    if found.state is DeliveryState.DEAD:
-        return DeliveryStatus(found.state, f"the remote refused it: {found.last_error}", remote_id)
-    reason = found.last_error or "waits in the outbox for the remote"
-    return DeliveryStatus(DeliveryState.PENDING, reason, remote_id)
+def _status(found: Delivery | None, quiet: str | None) -> JsonObject:
+    """Where a memory stands with one remote. `quiet` says why it is for none."""
+    state, reason = DeliveryState.LOCAL_ONLY, quiet or "dropped from the outbox"
+    if found is not None and quiet is None:
+        state = DeliveryState.PENDING if found.waits else found.state
+        reason = {
+            DeliveryState.LOCAL_ONLY: "the remote has another text of it",
+            DeliveryState.DELIVERED: "acknowledged by the remote",
+            DeliveryState.DEAD: f"the remote refused it: {found.last_error}",
+        }.get(state, found.last_error or "waits in the outbox for the remote")
+    return {"delivery": state.value, "remote_id": None if found is None else found.remote_id, "reason": reason}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import NamedTuple
 
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link
@@ -97,19 +98,6 @@ def want_link(transaction: Transaction, remote: str, link: Link, now_s: float, *
         transaction.set_delivery(outbox, item_id, delivery.retried(before, now_s))
 
 
-def want_links_of(transaction: Transaction, remote: str, memory_id: str, now_s: float, *, moved: bool) -> None:
-    """The remote has acknowledged a memory: its links become due whose other end is there too.
-
-    `moved` says that the memory has another id there now, so all its links have to be made again.
-    """
-    outbox = outbox_of_links(remote)
-    for link in links.of(transaction, memory_id):
-        before = transaction.delivery(outbox, link_item(link))
-        after = _once_more(transaction, remote, before, now_s, moved=moved)
-        if after is not None and _ends(transaction, remote, link) is not None:
-            transaction.set_delivery(outbox, link_item(link), after)
-
-
 def want_marks(transaction: Transaction, remote: str, memory_id: MemoryId, now_s: float) -> None:
     """The memory was pinned, unpinned or rated. The remote is told as soon as it has the memory."""
     outbox, item_id = outbox_of_links(remote), marks_item(memory_id)
@@ -118,14 +106,23 @@ def want_marks(transaction: Transaction, remote: str, memory_id: MemoryId, now_s
     transaction.set_delivery(outbox, item_id, after)
 
 
-def want_marks_of(transaction: Transaction, remote: str, memory_id: str, now_s: float, *, moved: bool) -> None:
-    """The remote has acknowledged a memory: what lies beside it becomes due, as `want_links_of` has it."""
-    outbox, item_id = outbox_of_links(remote), marks_item(memory_id)
-    before = transaction.delivery(outbox, item_id)
-    if before is None and transaction.facet(ATTENTION, memory_id) is None:
-        return
-    after = _once_more(transaction, remote, before, now_s, moved=moved)
-    if after is not None:
+def want_beside(transaction: Transaction, remote: str, memory_id: str, now_s: float, *, moved: bool) -> None:
+    """The remote has acknowledged a memory: its marks become due, and its links where the other end is there too.
+
+    `moved` says that the memory has another id there now, so all of them have to be told again.
+    """
+    outbox = outbox_of_links(remote)
+    items = [link_item(link) for link in links.of(transaction, memory_id) if _ends(transaction, remote, link)]
+    for item_id in (*items, marks_item(memory_id)):
+        before = transaction.delivery(outbox, item_id)
+        if before is None and (item_id in items or transaction.facet(ATTENTION, memory_id) is not None):
+            after = _first_of_link(transaction, remote, now_s)
+        elif before is not None and moved:
+            after = delivery.wanted(before, changes_before(transaction, remote) + 1, now_s)
+        elif before is not None and before.state is DeliveryState.DELIVERED and before.acknowledged < before.wanted:
+            after = delivery.retried(before, now_s)  # it came to rest when an end of it was not there
+        else:
+            continue
         transaction.set_delivery(outbox, item_id, after)
 
 
@@ -137,24 +134,21 @@ def marks_item(memory_id: str) -> str:
     return f"{memory_id}:{_MARKS}"
 
 
-def _once_more(
-    transaction: Transaction, remote: str, before: Delivery | None, now_s: float, *, moved: bool
-) -> Delivery | None:
-    """The delivery of what waited for a memory that the remote has now; None where it need not be sent."""
-    if before is None:
-        return _first_of_link(transaction, remote, now_s)
-    if moved:
-        return delivery.wanted(before, changes_before(transaction, remote) + 1, now_s)
-    if before.state is DeliveryState.DELIVERED and before.acknowledged < before.wanted:
-        return delivery.retried(before, now_s)
-    return None
-
-
 def _first_of_link(transaction: Transaction, remote: str, now_s: float) -> Delivery:
     return delivery.wanted(None, changes_before(transaction, remote) + 1, now_s)
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+class _About(NamedTuple):
+    """What a delivery is about. Without a `subject` the remote is not to be told now. `row` is that of a memory."""
+
+    name: str
+    first_key: str
+    subject: Memory | RemoteLink | RemoteMarks | RemoteDocument | None
+    forgotten: bool = False
+    row: Row | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,36 +162,31 @@ class Claim:
     early: bool = False
     failed: Collection[str] = ()
 
-    def memories(self, limit: int) -> Callable[[Transaction], list[Leased]]:
-        """Lease up to `limit` memories, the earliest due first, leaving out what has `failed` just now.
+    def lease(self, outbox: str, limit: int) -> Callable[[Transaction], list[Leased]]:
+        """Lease up to `limit` deliveries of that outbox of the remote, the earliest due first, leaving out what has
+        `failed` just now.
 
         A thought that has to wait for its parent is passed by, and is due when that one is.
         """
-        return self._lease(self.remote, limit, self._memory)
+        looks = {outbox_of_links(self.remote): self._link, outbox_of_documents(self.remote): self._document}
 
-    def links(self, limit: int) -> Callable[[Transaction], list[Leased]]:
-        """Lease up to `limit` links: few, so that what is sent is as it stands."""
-        return self._lease(outbox_of_links(self.remote), limit, self._link)
-
-    def documents(self, limit: int) -> Callable[[Transaction], list[Leased]]:
-        """Lease up to `limit` documents, with what is in them."""
-        return self._lease(outbox_of_documents(self.remote), limit, self._document)
-
-    def _lease(
-        self, outbox: str, limit: int, lease: Callable[[Transaction, str, Collection[str]], Leased | None]
-    ) -> Callable[[Transaction], list[Leased]]:
         def change(transaction: Transaction) -> list[Leased]:
             passed, found, room = set(self.failed), dict[str, Leased](), LEASED_CHARACTERS
-            while not found:
+            while not found:  # what cannot be sent now may fill a whole page of what is due
                 most = max(limit, LOOKED_AT) + len(passed)
                 due = transaction.due_deliveries(outbox, self.now_s, most, early=self.early)
                 fresh = [one for one in due if one not in passed]
                 for item_id in fresh:
                     if len(found) == limit or room <= 0:
                         break
-                    if (item := lease(transaction, item_id, found)) is not None:
-                        found[item_id] = item
-                        room -= len(item.subject.content) if isinstance(item.subject, Memory | RemoteDocument) else 0
+                    before = transaction.delivery(outbox, item_id)
+                    about = None if before is None else looks.get(outbox, self._memory)(transaction, item_id, before)
+                    if before is None or about is None:  # what it is about is gone
+                        transaction.set_delivery(outbox, item_id, None)
+                    elif (leased := self._leased(transaction, outbox, item_id, before, about, taken=found)) is not None:
+                        found[item_id] = leased
+                        content = about.subject.content if isinstance(about.subject, Memory | RemoteDocument) else ""
+                        room -= len(content)
                 if not fresh:
                     break
                 passed.update(fresh)
@@ -207,26 +196,63 @@ class Claim:
 
         return change
 
-    def _memory(self, transaction: Transaction, memory_id: str, taken: Collection[str]) -> Leased | None:
-        found, row = transaction.delivery(self.remote, memory_id), transaction.row(memory_id)
-        if found is None or row is None:
-            transaction.set_delivery(self.remote, memory_id, None)
+    def _leased(
+        self,
+        transaction: Transaction,
+        outbox: str,
+        item_id: str,
+        before: Delivery,
+        about: _About,
+        *,
+        taken: Collection[str],
+    ) -> Leased | None:
+        """One delivery, leased; None where it is not to be sent now."""
+        name, first_key, subject, forgotten, row = about
+        if before.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+            what = name if row is None else f"memory {item_id}"
+            log.warning("the delivery of %s is dead: %s", what, before.last_error)
+            newest = 0 if row is None else row.memory.revision
+            transaction.set_delivery(outbox, item_id, replace(before, wanted=max(before.wanted, newest)))
+        elif row is not None and self._waits_for_parent(transaction, row, before, taken):
+            pass
+        elif subject is None:  # for good, or a link until the remote acknowledges an end of it again
+            resting = replace(before, state=DeliveryState.DELIVERED, due=None, owner=None)
+            transaction.set_delivery(outbox, item_id, resting if row is None else delivery.at_rest(before))
+        else:
+            leased = delivery.leased(before, self.owner, self.now_s, self.lease_s)
+            transaction.set_delivery(outbox, item_id, leased)
+            return Leased(outbox, item_id, name, first_key, subject, before, leased, forgotten)
+        return None
+
+    def _memory(self, transaction: Transaction, memory_id: str, _: Delivery) -> _About | None:
+        row = transaction.row(memory_id)
+        if row is None:
             return None
         memory, forgotten = row.memory, row.status is MemoryStatus.FORGOTTEN
-        if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
-            log.warning("the delivery of memory %s is dead: %s", memory_id, found.last_error)
-            transaction.set_delivery(self.remote, memory_id, replace(found, wanted=max(found.wanted, memory.revision)))
-        elif self._waits_for_parent(transaction, row, found, taken):
-            pass
-        elif memory.significance <= REMOTE_ABOVE and not forgotten:
-            transaction.set_delivery(self.remote, memory_id, delivery.at_rest(found))
-        else:
-            leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
-            transaction.set_delivery(self.remote, memory_id, leased)
-            sent_as = memory.metadata.get(SENT_AS, memory.id) if row.is_tombstone else memory.id
-            sent = replace(memory, id=MemoryId(str(sent_as)))
-            return Leased(self.remote, memory.id, memory.key or memory.id, memory.id, sent, found, leased, forgotten)
-        return None
+        sent_as = memory.metadata.get(SENT_AS, memory.id) if row.is_tombstone else memory.id
+        is_for_it = forgotten or memory.significance > REMOTE_ABOVE
+        subject = replace(memory, id=MemoryId(str(sent_as))) if is_for_it else None
+        return _About(memory.key or memory.id, memory.id, subject, forgotten, row)
+
+    def _link(self, transaction: Transaction, item_id: str, _: Delivery) -> _About | None:
+        """A link, or the marks of a memory."""
+        source, called = item_id.rsplit(":", 1)
+        if called == _MARKS:
+            return _About(f"what lies beside {source}", called, _marks(transaction, self.remote, MemoryId(source)))
+        link = links.find(transaction, source, called)
+        if link is None:
+            return None
+        name = f"link {link.source} {link.link_type} {link.target}"
+        return _About(name, called, _ends(transaction, self.remote, link))
+
+    def _document(self, transaction: Transaction, item_id: str, found: Delivery) -> _About | None:
+        from kingly_memory.router.delivery import shared  # commands that store load this module
+
+        subject = shared.remote_document(transaction, self.remote, item_id, found.remote_id)
+        if subject is None:
+            shared.let_go(transaction, self.remote, item_id)
+            return None
+        return _About(f"document {subject.name}", item_id, subject)
 
     def _waits_for_parent(self, transaction: Transaction, row: Row, found: Delivery, taken: Collection[str]) -> bool:
         """True for a thought whose parent goes first and is not among the `taken`. It becomes due with that one."""
@@ -247,43 +273,6 @@ class Claim:
             transaction.set_delivery(self.remote, row.memory.id, delivery.held(found, due))
         return True
 
-    def _link(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
-        """A link, or the marks of a memory. What cannot be sent now is not due any more: for good, or until the remote
-        acknowledges an end of it again."""
-        outbox = outbox_of_links(self.remote)
-        found, described = transaction.delivery(outbox, item_id), _described(transaction, self.remote, item_id)
-        if found is None or described is None:
-            transaction.set_delivery(outbox, item_id, None)
-            return None
-        name, subject = described
-        if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
-            log.warning("the delivery of %s is dead: %s", name, found.last_error)
-            transaction.set_delivery(outbox, item_id, found)
-        elif subject is None:
-            resting = replace(found, state=DeliveryState.DELIVERED, due=None, owner=None)
-            transaction.set_delivery(outbox, item_id, resting)
-        else:
-            leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
-            transaction.set_delivery(outbox, item_id, leased)
-            return Leased(outbox, item_id, name, item_id.rpartition(":")[2], subject, found, leased)
-        return None
-
-    def _document(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
-        from kingly_memory.router.delivery import shared  # commands that store load this module
-
-        outbox = outbox_of_documents(self.remote)
-        found = transaction.delivery(outbox, item_id)
-        subject = None if found is None else shared.remote_document(transaction, self.remote, item_id, found.remote_id)
-        if found is None or subject is None:
-            shared.let_go(transaction, self.remote, item_id)
-            return None
-        if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
-            transaction.set_delivery(outbox, item_id, found)
-            return None
-        leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
-        transaction.set_delivery(outbox, item_id, leased)
-        return Leased(outbox, item_id, f"document {subject.name}", item_id, subject, found, leased)
-
 
 def is_awaited(parent: Row | None, found: Delivery | None, child: Memory) -> bool:
     """True while the remote is still to be told of a thought that another one follows.
@@ -294,20 +283,6 @@ def is_awaited(parent: Row | None, found: Delivery | None, child: Memory) -> boo
         return False
     is_for_it = parent.status is not MemoryStatus.FORGOTTEN and parent.memory.significance > REMOTE_ABOVE
     return is_for_it and found.waits and thoughts.follows(child, parent.memory)
-
-
-def _described(
-    transaction: Transaction, remote: str, item_id: str
-) -> tuple[str, RemoteLink | RemoteMarks | None] | None:
-    """What logs call a link or the marks of a memory, and what the remote is told of it, if it may be by now. None for
-    a link that is gone."""
-    source, _, called = item_id.rpartition(":")
-    if called == _MARKS:
-        return f"what lies beside {source}", _marks(transaction, remote, MemoryId(source))
-    link = links.find(transaction, source, called)
-    if link is None:
-        return None
-    return f"link {link.source} {link.link_type} {link.target}", _ends(transaction, remote, link)
 
 
 def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | None:

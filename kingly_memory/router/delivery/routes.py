@@ -1,11 +1,12 @@
-"""Which remotes a router has, what people call them, and which memories go there. Pure."""
+"""Which remotes a router has and a project sends to, what people call them, and which memories go there."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass
-from kingly_memory.models import REMOTE_ABOVE, Memory, RemoteUse
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, Memory, RemoteUse
+from kingly_memory.ports import Transaction
 
 UNNAMED = "remote"
 """The label of a single remote that was given without a name."""
@@ -14,6 +15,12 @@ UNNAMED = "remote"
 def called(label: str) -> str:
     """What a sentence calls the remote."""
     return "the remote" if label == UNNAMED else f"the remote {label}"
+
+
+def added_to(transaction: Transaction, space: str) -> dict[str, JsonObject]:
+    """What is known of each remote that this project sends to, in use now or not (`known_remotes`)."""
+    facets = {name: transaction.facet("remote", name) for name in transaction.owners("remote")}
+    return {name: facet for name, facet in facets.items() if facet is not None and space in facet["projects"]}
 
 
 class Route(NamedTuple):
@@ -46,9 +53,6 @@ class Routes:
     def is_plain(self) -> bool:
         """One remote without a name: nothing is said of names then."""
         return [route.label for route in self.known] == [UNNAMED]
-
-    def labelled(self, label: str) -> Route | None:
-        return next((route for route in self.known if route.label == label), None)
 
     def of(self, memory: Memory) -> tuple[Route, ...]:
         """The remotes that the memory is sent to: all, or none where it is not significant."""

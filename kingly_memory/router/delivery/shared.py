@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kingly_memory.digests import sha256
 from kingly_memory.documents import LOG, Namespace, Place, as_json, name_of, texts_in
 from kingly_memory.models import DeliveryState, JsonObject
-from kingly_memory.ports import Delivery, RemoteDocument, Transaction, in_transaction
+from kingly_memory.ports import RemoteDocument, Transaction, in_transaction
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.moves import DOCUMENT, outbox_of_documents
+from kingly_memory.router.delivery.routes import added_to
 from kingly_memory.validation import mended
 
 AT_ONCE = 200
@@ -50,11 +51,6 @@ def later_than(before: datetime, now: datetime) -> datetime:
     return max(now, before + _TICK)
 
 
-def content_of(value: Any, text: str) -> str:
-    """A document's value as it travels, with the text that it is found by where that is not all texts in it."""
-    return as_json({"value": value, **({} if text == mended(texts_in(value)) else {"text": text})})
-
-
 # --- what becomes due -------------------------------------------------------------------------------------------------
 
 
@@ -68,8 +64,8 @@ def note(
     purged: bool = False,
 ) -> None:
     """A document was written or removed: it is due at every remote that it is shared with."""
-    for remote in transaction.owners("remote"):
-        if is_shared(transaction.facet("remote", remote), space, place[0]):
+    for remote, known in added_to(transaction, space).items():
+        if is_shared(known, space, place[0]):
             item = item_of(space, name_of(*place))
             _remember(transaction, space, item, place, removed_at, purged=purged)
             _want(transaction, remote, item, now_s)
@@ -77,13 +73,13 @@ def note(
 
 def leave(transaction: Transaction, space: str, now: datetime, *, purged: bool = False) -> None:
     """All documents are about to leave the space, to another one or for good."""
-    for place in _places(transaction, space) if _is_sharing(transaction, space) else ():
+    for place in _places(transaction, space):
         note(transaction, space, place, now.timestamp(), removed_at=now, purged=purged)
 
 
 def arrive(transaction: Transaction, space: str, now_s: float) -> None:
     """Documents of another space have come into this one, perhaps under names that others had here."""
-    for place in _places(transaction, space) if _is_sharing(transaction, space) else ():
+    for place in _places(transaction, space):
         note(transaction, space, place, now_s)
 
 
@@ -106,11 +102,10 @@ def let_go(transaction: Transaction, remote: str, item: str) -> None:
         transaction.set_facet(DOCUMENT, item, None)
 
 
-def _is_sharing(transaction: Transaction, space: str) -> bool:
-    return any(prefixes(transaction.facet("remote", one), space) for one in transaction.owners("remote"))
-
-
 def _places(transaction: Transaction, space: str) -> Iterator[Place]:
+    """Where documents lie; nowhere in a space of which none are shared."""
+    if not any(prefixes(known, space) for known in added_to(transaction, space).values()):
+        return
     last = None
     while page := transaction.documents.places(space, (), AT_ONCE, last):
         yield from page
@@ -131,10 +126,9 @@ def _remember(
     *,
     purged: bool = False,
 ) -> None:
+    fields: JsonObject = {} if place is None else {"place": [*place[0], place[1]]}
     if removed_at is not None:
-        fields: JsonObject = {"removed_at": removed_at.timestamp(), **({"purged": True} if purged else {})}
-    else:
-        fields = {} if place is None else {"place": [*place[0], place[1]]}
+        fields = {"removed_at": removed_at.timestamp(), **({"purged": True} if purged else {})}
     transaction.set_facet(DOCUMENT, item, {"space": space, **fields})
 
 
@@ -144,9 +138,7 @@ def came(transaction: Transaction, remote: str, document: RemoteDocument, place:
     _remember(transaction, document.space, item, place, document.at if place is None else None)
     before = transaction.delivery(outbox, item)
     change = 1 if before is None else before.wanted
-    state = DeliveryState.DELIVERED
-    at_rest = Delivery(change, None, state=state, acknowledged=change, remote_id=document.state)
-    transaction.set_delivery(outbox, item, at_rest)
+    transaction.set_delivery(outbox, item, delivery.came(change, document.state))
 
 
 def place_of(transaction: Transaction, item: str) -> Place | None:
@@ -173,7 +165,9 @@ def remote_document(transaction: Transaction, remote: str, item: str, based_on: 
     if document is None or not is_shared(transaction.facet("remote", remote), space, document.namespace):
         return None
     text = transaction.documents.found_by(space, document.namespace, document.key)
-    content = content_of(document.value, text)
+    # The text that it is found by travels where that is not simply all texts in it.
+    further = {} if text == mended(texts_in(document.value)) else {"text": text}
+    content = as_json({"value": document.value, **further})
     return RemoteDocument(name, space, document.updated_at, document, content, text, based_on)
 
 
@@ -193,7 +187,7 @@ class Batch(NamedTuple):
 def share(transaction: Transaction, space: str, prefix: Namespace, now_s: float, after: Place | None) -> Batch:
     """Share the documents that lie there, a batch of those behind `after`, and what comes after them. The feed is read
     anew, since what the hub has of that namespace was passed by."""
-    remotes = _remotes(transaction, space)
+    remotes = added_to(transaction, space)
     for remote, known in remotes.items() if after is None else ():
         namespaces = [list(one) for one in dict.fromkeys([*prefixes(known, space), prefix])]
         transaction.set_facet("remote", remote, {**known, "shared": {**known.get("shared", {}), space: namespaces}})
@@ -223,14 +217,14 @@ def read_anew(transaction: Transaction, remote: str, space: str) -> None:
 @in_transaction
 def unshare(transaction: Transaction, space: str, prefix: Namespace, after: Place | None) -> Batch:
     """Share it no longer; what the hub and other machines have stays there. `remotes` counts those that shared it."""
-    remotes = _remotes(transaction, space)
+    remotes = added_to(transaction, space)
     sharing = [one for one, known in remotes.items() if prefix in prefixes(known, space)]
     for remote in sharing:
         left = [list(one) for one in prefixes(remotes[remote], space) if one != prefix]
         shared = {**remotes[remote]["shared"], space: left}
         transaction.set_facet("remote", remote, {**remotes[remote], "shared": shared})
     places = transaction.documents.places(space, prefix, AT_ONCE, after)
-    known = _remotes(transaction, space)
+    known = added_to(transaction, space)
     for place in places:
         item = item_of(space, name_of(*place))
         parted = [remote for remote, facet in known.items() if not is_shared(facet, space, place[0])]
@@ -239,9 +233,3 @@ def unshare(transaction: Transaction, space: str, prefix: Namespace, after: Plac
         if len(parted) == len(known):
             transaction.set_facet(DOCUMENT, item, None)
     return Batch(len(sharing), 0, places[-1] if len(places) == AT_ONCE else None)
-
-
-def _remotes(transaction: Transaction, space: str) -> dict[str, JsonObject]:
-    """What is known of the remotes that were added to the project."""
-    facets = {name: transaction.facet("remote", name) for name in transaction.owners("remote")}
-    return {name: facet for name, facet in facets.items() if facet is not None and space in facet["projects"]}

@@ -65,14 +65,14 @@ class RemoteConnection:
         self.part = part
         self._link = LinkKeeper(part, services)
         self._sender = Sender(part, self._link, services)
-        self._name = part.name
+        self._route = part.route
         self._earlier = routes.earlier
         self._services = services
         self._space = space
         self.side = self._made_side(space)
         self._adds = routes.use is RemoteUse.ADD
         self._added = asyncio.Event()
-        self._undone = asyncio.Event()
+        self._adding: asyncio.Task[None] | None = None
         self._sends = routes.use is not RemoteUse.ASK
         self._leading = False
         self._next_look_s = 0.0
@@ -85,10 +85,10 @@ class RemoteConnection:
         return self._made_side(space)
 
     def _made_side(self, space: str) -> RemoteSide:
-        services = self._services
-        cache = RemoteCache(self.part.name, store=services.store, clock=services.clock, settings=services.settings)
-        pull = Reading(self.part.name, space, services).pull
-        return RemoteSide(self.part.name, self.part.remote, self._link, cache, pull=pull, label=self.part.label)
+        services, name = self._services, self._route.name
+        cache = RemoteCache(name, store=services.store, clock=services.clock, settings=services.settings)
+        pull = Reading(name, space, services).pull
+        return RemoteSide(name, self.part.remote, self._link, cache, pull=pull, label=self._route.label)
 
     def begin(self) -> Future[bool]:
         """Make the remote known to the store: what is stored after this call finds that the project is sent there. See
@@ -97,15 +97,13 @@ class RemoteConnection:
             nothing: Future[bool] = Future()
             nothing.set_result(False)
             return nothing
-        change = known_remotes.add(
-            self._name, self.part.endpoint, self._space, self._services.now_s(), earlier=self._earlier
-        )
+        route, now_s = self._route, self._services.now_s()
+        change = known_remotes.add(route.name, route.endpoint, self._space, now_s, earlier=self._earlier)
         return self._services.store.write(change)
 
     async def run(self, begun: Future[bool]) -> None:
         """Deliver for as long as the router is open."""
         await self._add(begun)
-        adding = asyncio.create_task(self._add_again())
         try:
             await self._guarded(self._first_contact())
             while True:
@@ -113,8 +111,9 @@ class RemoteConnection:
                 await self._guarded(self._round())
                 await self._services.clock.wait(self._link.wake, self._next_look_s)
         finally:
-            adding.cancel()
-            await asyncio.wait({adding})
+            if self._adding is not None:
+                self._adding.cancel()
+                await asyncio.wait({self._adding})
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, and earlier memories where that was asked for, until
@@ -122,9 +121,9 @@ class RemoteConnection:
         end_s = self._services.clock.monotonic() + timeout_s
         if self._adds and self._added.is_set():
             reader = self._services.reader
-            if known_remotes.is_undone(reader, self._name, self._space, earlier=self._earlier):
+            if known_remotes.is_undone(reader, self._route.name, self._space, earlier=self._earlier):
                 self._added.clear()
-                self._undone.set()
+                self._adding = asyncio.create_task(self._add(self.begin()))  # it is wanted there all the same
         is_backfilled = await self._services.clock.wait(self._added, timeout_s)
         before = {name: self._sender.tally(name) for name in self._sender.outboxes}
         work = asyncio.ensure_future(self._sync(end_s))
@@ -150,7 +149,7 @@ class RemoteConnection:
         self.wake()
         while True:
             self._sender.settled.clear()
-            now = self._sender.delivery_of(self._name, memory_id)
+            now = self._sender.delivery_of(self._route.name, memory_id)
             left = end - self._services.clock.monotonic()
             at_rest = now is None or now.state in (DeliveryState.DELIVERED, DeliveryState.DEAD)
             if at_rest or left <= 0 or not self._link.is_connected:
@@ -236,7 +235,7 @@ class RemoteConnection:
         for name in self._sender.outboxes:
             if ids := self._sender.ids(name, "pending"):
                 await self._services.write(outbox.hasten(name, ids, self._services.now_s()))
-        while self._link.is_connected and any(map(self._sender.waiting, self._sender.outboxes)):
+        while self._link.is_connected and any(self._sender.tally(name).waiting for name in self._sender.outboxes):
             left = end - self._services.clock.monotonic()
             if left <= 0:
                 return
@@ -248,20 +247,19 @@ class RemoteConnection:
         memories, links, documents = (self._sender.tally(name) for name in self._sender.outboxes)
         of_memories, _, of_documents = before.values()
         see = f"see `{self._sender.listing}`"
-        reason = None
-        if memories.waiting or link.state is LinkState.OFFLINE:
-            reason = link.last_error or f"some were not accepted yet; {see}"
-        elif memories.dead > of_memories.dead:
-            reason = f"the remote refused some; {see}"
-        elif links.waiting:
-            reason = "links between memories were not accepted yet; `kingly-memory status` counts them"
-        elif documents.waiting:
-            reason = f"documents were not accepted yet; {see}"
-        elif documents.dead > of_documents.dead:
-            reason = f"the remote refused documents; {see}"
-        reason = reason or known_remotes.not_taken_in(self._services.reader, self._name, self._space)
-        if reason is None and self.side.not_read is not None:
-            reason = f"not all that is new there was taken in: {self.side.not_read}; the next sync goes on"
+        refusal = known_remotes.not_taken_in(self._services.reader, self._route.name, self._space) or ""
+        not_read = f"not all that is new there was taken in: {self.side.not_read}; the next sync goes on"
+        reasons: dict[str, object] = {  # the first that holds is said
+            link.last_error or f"some were not accepted yet; {see}": memories.waiting
+            or link.state is LinkState.OFFLINE,
+            f"the remote refused some; {see}": memories.dead > of_memories.dead,
+            "links between memories were not accepted yet; `kingly-memory status` counts them": links.waiting,
+            f"documents were not accepted yet; {see}": documents.waiting,
+            f"the remote refused documents; {see}": documents.dead > of_documents.dead,
+            refusal: refusal,
+            not_read: self.side.not_read,
+        }
+        reason = next((why for why, holds in reasons.items() if holds), None)
         received, self._reported_news = self.side.news - self._reported_news, self.side.news
         return SyncReport(
             memories.delivered_since(of_memories),
@@ -291,25 +289,20 @@ class RemoteConnection:
                 self._added.set()
                 return
 
-    async def _add_again(self) -> None:
-        """Whenever somebody has taken the remote out of the home, and it is wanted there all the same."""
-        while True:
-            await self._undone.wait()
-            self._undone.clear()
-            await self._add(self.begin())
-
     async def _backfill(self) -> None:
         """Make the earlier memories due."""
         due, after = 0, ""
         while True:
-            batch = known_remotes.backfill(self._name, self._space, self._services.now_s(), after)
+            batch = known_remotes.backfill(self._route.name, self._space, self._services.now_s(), after)
             made = await self._services.write(batch)
             due += made.due
             if made.last is None:
                 break
             after = made.last
         if due:
-            log.info("earlier memories above significance %g that go to %s: %d", REMOTE_ABOVE, self.part.endpoint, due)
+            log.info(
+                "earlier memories above significance %g that go to %s: %d", REMOTE_ABOVE, self._route.endpoint, due
+            )
 
 
 class Remotes:
@@ -336,11 +329,11 @@ class Remotes:
     async def sync(self, timeout_s: float, chosen: Sequence[Route]) -> SyncReport:
         """Probe the chosen remotes and send what waits for them, all at the same time."""
         names = {route.name for route in chosen}
-        connections = [one for one in self.connections if one.part.name in names]
+        connections = [one for one in self.connections if one.part.route.name in names]
         reports = await _at_once([one.sync(timeout_s) for one in connections])
         if self.routes.is_plain:
             return reports[0]
-        each = {one.part.label: report for one, report in zip(connections, reports, strict=True)}
+        each = {one.part.route.label: report for one, report in zip(connections, reports, strict=True)}
         is_connected = all(report.link is LinkState.CONNECTED for report in reports)
         return SyncReport(
             delivered=sum(report.delivered for report in reports),

@@ -12,13 +12,13 @@ import logging
 import math
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import uuid4
 
 from kingly_memory.cognition import thoughts
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import replace
 from kingly_memory.documents import PART_CHARACTERS
 from kingly_memory.errors import OVERTAKEN, RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
@@ -56,13 +56,9 @@ OVERTAKEN_AT_ONCE = 3
 """Tries of a delivery that are made one after the other while the remote answers with another text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of a call: for each memory or link its id at the remote, or why it was refused; or the trouble that all
-    of them met."""
-
-    outcomes: Sequence[str | RemoteRefused | None] = ()
-    error: RemoteError | None = None
+Answer = Sequence[str | RemoteRefused | None] | RemoteError
+"""What came of a call: for each memory or link its id at the remote, or why it was refused; or the trouble that all of
+them met."""
 
 
 class Tally(NamedTuple):
@@ -120,7 +116,8 @@ class Sender:
     """Leases deliveries to one remote, sends them, and writes down what came of it."""
 
     def __init__(self, part: RemotePart, link: LinkKeeper, services: Services) -> None:
-        self.outboxes = (part.name, outbox_of_links(part.name), outbox_of_documents(part.name))
+        route = part.route
+        self.outboxes = (route.name, outbox_of_links(route.name), outbox_of_documents(route.name))
         self.owner = f"{os.getpid()}-{uuid4().hex[:12]}"
         self.delivered = Counter[str]()
         """By this process, from each outbox."""
@@ -128,24 +125,19 @@ class Sender:
         self.moved = asyncio.Event()
         """Set when a call has ended, and when something was stored: there may be more to begin."""
         self.turn = asyncio.Lock()
-        self.to_whom = "" if part.label == UNNAMED else f" to {part.label}"
+        self.to_whom = "" if route.label == UNNAMED else f" to {route.label}"
         self.paused_until_s = 0.0  # as the remote has asked (Retry-After), on the monotonic clock
-        self.listing = f"kingly-memory outbox list --remote {part.endpoint}"
+        self.listing = f"kingly-memory outbox list --remote {route.endpoint}"
         self.pace = services.settings.pace
-        self._name = part.name
+        self._name = route.name
         self._remote = part.remote
-        self._link = link
+        self.link = link
         self._services = services
 
     @property
     def may_send(self) -> bool:
         """False while the link is offline or the remote has asked for a pause."""
-        return self._link.is_connected and self.monotonic_s() >= self.paused_until_s
-
-    @property
-    def batch_size(self) -> int:
-        """How many memories go in one call."""
-        return self._link.takes_at_once
+        return self.link.is_connected and self.monotonic_s() >= self.paused_until_s
 
     def monotonic_s(self) -> float:
         return self._services.clock.monotonic()
@@ -158,10 +150,6 @@ class Sender:
         """Whether something in that outbox is due. A look without a write, so that polling costs the disk nothing."""
         now_s, due = self._services.now_s(), self._services.reader.next_due_s(name)
         return due is not None and (due <= now_s or due > now_s + LONGEST_S + 1)
-
-    def waiting(self, name: str) -> int:
-        """How many deliveries of that outbox are not at rest."""
-        return self.tally(name).waiting
 
     def tally(self, name: str) -> Tally:
         counts = self._services.reader.outbox_counts(name)
@@ -186,15 +174,11 @@ class Sender:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
         lease_s = min(self.pace.lease_s, LONGEST_S)
         claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed)
-        are_memories = name == self._name
-        if are_memories:
+        if name == self._name:
             self._services.events.emit(DeliveryStarted(self._name))
-            change = claim.memories(self.pace.lease_size)
-        elif name == outbox_of_links(self._name):
-            change = claim.links(self.pace.sends_at_once)
-        else:
-            change = claim.documents(self.pace.lease_size)
-        claiming = asyncio.ensure_future(self._services.write(change))
+        # Few links, so that what is sent is as it stands.
+        limit = self.pace.sends_at_once if name == outbox_of_links(self._name) else self.pace.lease_size
+        claiming = asyncio.ensure_future(self._services.write(claim.lease(name, limit)))
         try:
             items = await asyncio.shield(claiming)
         except asyncio.CancelledError:
@@ -202,7 +186,7 @@ class Sender:
             if isinstance(taken, list):
                 await self.release(taken)
             raise
-        if are_memories:
+        if name == self._name:
             self._services.events.emit(MemoriesLeased(tuple(MemoryId(item.id) for item in items)))
         return items
 
@@ -235,14 +219,14 @@ class Sender:
             nonlocal tries, is_wished
             began_s, tries = self.monotonic_s(), tries + 1
             try:
-                async with self._link.calling():
+                async with self.link.calling():
                     outcomes = await self._call(items, again=tries > 1)
             except RemoteError as error:
                 await self._hear(error, began_s, is_last=tries >= self.pace.send_tries)
                 window.failed()
                 is_wished = isinstance(error, RemoteUnavailable) and error.retry_after_s is not None
                 raise
-            await self._link.succeeded()
+            await self.link.succeeded()
             window.taken()
             return outcomes
 
@@ -258,11 +242,11 @@ class Sender:
             reraise=True,
         )
         try:
-            return Answer(await retrying(once))
+            return await retrying(once)
         except RemoteError as error:
-            return Answer(error=error)
+            return error
         except asyncio.CancelledError:
-            await asyncio.shield(self._postponed(items, "interrupted while sending"))
+            await asyncio.shield(self.note(items, RemoteError("interrupted while sending")))
             raise
 
     def _is_worth_another_try(self, state: RetryCallState) -> bool:
@@ -270,15 +254,15 @@ class Sender:
         problem = state.outcome.exception() if state.outcome else None
         pause_s = self.pace.send_pause_s * state.attempt_number
         is_short = isinstance(problem, RemoteUnavailable) and (problem.retry_after_s or 0.0) <= pause_s
-        return is_short and self._link.is_connected
+        return is_short and self.link.is_connected
 
     async def _hear(self, error: RemoteError, began_s: float, *, is_last: bool) -> None:
         """Tell the link what a try came to. Who could not be reached in any of them is offline."""
         if isinstance(error, RemoteRefused):
-            await self._link.succeeded()
+            await self.link.succeeded()
         elif not isinstance(error, RemoteUnavailable) or error.retry_after_s is None:
             is_out = is_last and isinstance(error, RemoteUnavailable) and not error.reached
-            await self._link.failed(error, since_s=began_s, tries=self.pace.offline_after if is_out else 1)
+            await self.link.failed(error, since_s=began_s, tries=self.pace.offline_after if is_out else 1)
 
     async def _call(self, items: Sequence[Leased], *, again: bool) -> Sequence[str | RemoteRefused | None]:
         if len(items) > 1:
@@ -321,95 +305,69 @@ class Sender:
         return await self._remote.store(subject, idempotency_key=key, remote_id=known, repeated=repeated)
 
     async def note(self, items: Sequence[Leased], answer: Answer) -> None:
-        """Write down what came of them."""
-        if answer.error is not None:
-            await self._postpone(items, answer.error)
-            return
-        taken = [
-            (item, outcome)
-            for item, outcome in zip(items, answer.outcomes, strict=True)
-            if not isinstance(outcome, RemoteRefused)
-        ]
-        if taken:
-            await self._acknowledge(taken)
-        for item, refused in zip(items, answer.outcomes, strict=True):
-            if isinstance(refused, RemoteRefused):
-                await self._refuse(item, refused)
+        """Write down what came of them. A Retry-After holds everybody back.
 
-    async def _acknowledge(self, taken: Sequence[tuple[Leased, str | None]]) -> None:
-        """In the same transaction those links of a memory become due that have waited for it."""
-        now_s = self._services.now_s()
-
-        def change(transaction: Transaction) -> int:
-            return sum(self._acknowledged(transaction, item, remote_id, now_s) for item, remote_id in taken)
-
-        memories = [(item, remote_id) for item, remote_id in taken if isinstance(item.subject, Memory)]
-        for item, _ in memories:
-            self._services.events.emit(MemorySent(MemoryId(item.id)))
-        self.delivered[taken[0][0].outbox] += await self._services.write(change)
-        for item, remote_id in memories:
-            self._services.events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
-
-    def _acknowledged(self, transaction: Transaction, item: Leased, remote_id: str | None, now_s: float) -> bool:
-        """True when it is delivered by this."""
-        is_memory = isinstance(item.subject, Memory)
-
-        def move(found: Delivery) -> Delivery:
-            after = delivery.acknowledged(found, item.confirms, remote_id, now_s)
-            return after if is_memory else replace(after, first_sent=0)
-
-        settled = outbox.settle(transaction, item, self.owner, move)
-        is_over = isinstance(item.subject, RemoteDocument) and item.subject.ended
-        if is_over and settled is not None and settled.state is DeliveryState.DELIVERED:
-            shared.let_go(transaction, self._name, item.id)
-        if settled is None:
-            return False
-        if is_memory and not item.forgotten:
-            was_elsewhere = item.leased.remote_id not in (None, remote_id)
-            outbox.want_links_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
-            outbox.want_marks_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
-        return settled.state is DeliveryState.DELIVERED
-
-    async def _postpone(self, items: Sequence[Leased], error: RemoteError) -> None:
-        """The remote could not take it: it waits, and a Retry-After holds everybody back. A refused token says nothing
-        about the deliveries, which keep their places."""
-        if not isinstance(error, RemoteUnavailable):
-            await self._postponed(items, error.reason)
-            return
-        if error.retry_after_s:
-            pause_s = min(error.retry_after_s, self.pace.longest_wait_s, LONGEST_S)
+        That is one transaction: what a lost one knew is found out again when the leases lapse, by the same keys.
+        """
+        now_s, events = self._services.now_s(), self._services.events
+        if isinstance(answer, RemoteUnavailable) and answer.retry_after_s:
+            pause_s = min(answer.retry_after_s, self.pace.longest_wait_s, LONGEST_S)
             self.paused_until_s = max(self.paused_until_s, self.monotonic_s() + pause_s)
-        await self._postponed(
-            items, error.reason, {item.id: self._due_after(item, error.retry_after_s) for item in items}
-        )
-        for item in items:
-            self._complain(item, error.reason, dead=False)
+        each = [answer] * len(items) if isinstance(answer, RemoteError) else answer
+        outcomes = [(item, meant(item, outcome)) for item, outcome in zip(items, each, strict=True)]
+        came = [(item, outcome, self._move(item, outcome, now_s)) for item, outcome in outcomes]
+        for item, outcome in outcomes:
+            if isinstance(item.subject, Memory) and not isinstance(outcome, RemoteError):
+                events.emit(MemorySent(MemoryId(item.id)))
 
-    async def _postponed(self, items: Sequence[Leased], reason: str, due_s: Mapping[str, float] | None = None) -> None:
-        places = due_s or {item.id: item.place for item in items}
+        def change(transaction: Transaction) -> list[Delivery | None]:
+            return [self._settled(transaction, *one, now_s) for one in came]
 
-        def change(transaction: Transaction) -> None:
-            for item in items:
-                move = partial(delivery.postponed, reason=reason, due=places[item.id])
-                outbox.settle(transaction, item, self.owner, move)
+        for (item, outcome), after in zip(outcomes, await self._services.write(change), strict=True):
+            if not isinstance(outcome, RemoteError):
+                self.delivered[item.outbox] += after is not None and after.state is DeliveryState.DELIVERED
+                if isinstance(item.subject, Memory):
+                    events.emit(MemoryDelivered(MemoryId(item.id), outcome))
+            elif isinstance(outcome, RemoteUnavailable) or (
+                isinstance(outcome, RemoteRefused) and outcome.code != OVERTAKEN
+            ):
+                self._complain(item, outcome.reason, dead=after is not None and after.state is DeliveryState.DEAD)
 
-        await self._services.write(change)
+    def _move(self, item: Leased, outcome: str | RemoteError | None, now_s: float) -> Callable[[Delivery], Delivery]:
+        """What becomes of a delivery, by what came of it."""
+        if not isinstance(outcome, RemoteError):
+            took = partial(delivery.acknowledged, change=item.confirms, remote_id=outcome, now_s=now_s)
+            return took if isinstance(item.subject, Memory) else lambda found: replace(took(found), first_sent=0)
+        if isinstance(outcome, RemoteUnavailable):
+            due = self._due_after(item, outcome.retry_after_s)
+            return partial(delivery.postponed, reason=outcome.reason, due=due)
+        if not isinstance(outcome, RemoteRefused):  # a refused token says nothing about the deliveries
+            return partial(delivery.postponed, reason=outcome.reason, due=item.place)
+        due = now_s if goes_at_once(outcome, item) else self._due_after(item)
+        if outcome.code == OVERTAKEN:
+            return partial(delivery.overtaken, remote_id=outcome.remote_id, due=due)
+        return partial(delivery.refused, change=item.leased.wanted, reason=outcome.reason, clear=outcome.clear, due=due)
 
-    async def _refuse(self, item: Leased, error: RemoteRefused) -> None:
-        if error.code == OVERTAKEN:
-            due = self._services.now_s() if goes_at_once(error, item) else self._due_after(item)
-            if item.leased.remote_id is None and item.confirms < item.leased.wanted and error.remote_id is not None:
-                await self._acknowledge([(item, error.remote_id)])  # what it answers from is the first store
-            else:
-                await self._settle(item, partial(delivery.overtaken, remote_id=error.remote_id, due=due))
-            return
-        due = self._due_after(item)
-        move = partial(delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, due=due)
-        moved = await self._settle(item, move)
-        is_dead = moved is not None and moved.state is DeliveryState.DEAD
-        if is_dead and isinstance(item.subject, RemoteDocument):  # what the hub has of it was passed by meanwhile
-            await self._services.write(shared.read_anew(self._name, item.subject.space))
-        self._complain(item, error.reason, dead=is_dead)
+    def _settled(
+        self,
+        transaction: Transaction,
+        item: Leased,
+        outcome: str | RemoteError | None,
+        move: Callable[[Delivery], Delivery],
+        now_s: float,
+    ) -> Delivery | None:
+        """The delivery after its move, which has that happen that waited for it: links of a memory become due."""
+        after, subject = outbox.settle(transaction, item, self.owner, move), item.subject
+        if after is None:
+            return None
+        if isinstance(subject, Memory) and not isinstance(outcome, RemoteError) and not item.forgotten:
+            was_elsewhere = item.leased.remote_id not in (None, outcome)
+            outbox.want_beside(transaction, self._name, item.id, now_s, moved=was_elsewhere)
+        elif isinstance(subject, RemoteDocument) and subject.ended and after.state is DeliveryState.DELIVERED:
+            shared.let_go(transaction, self._name, item.id)
+        elif isinstance(subject, RemoteDocument) and after.state is DeliveryState.DEAD:
+            shared.read_anew(self._name, subject.space)(transaction)  # what the hub has of it was passed by meanwhile
+        return after
 
     def _due_after(self, item: Leased, wished_s: float | None = None) -> float:
         """When to try again: as the remote wished, else backed off. A Retry-After of 0 does not make a storm.
@@ -417,7 +375,7 @@ class Sender:
         What met the outage first keeps its place: it waits for the link, and goes before what was stored later. If it
         brings the link down again it may be the cause, and lets the others pass.
         """
-        if item.leased.attempts == 0 and not self._link.is_connected:
+        if item.leased.attempts == 0 and not self.link.is_connected:
             return item.place
         longest_s = min(self.pace.longest_wait_s, LONGEST_S)
         backed_off_s = delivery.backoff_s(item.leased.attempts, longest_s, self._services.chance())
@@ -430,9 +388,6 @@ class Sender:
         log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):
             self._services.events.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
-
-    async def _settle(self, item: Leased, move: Callable[[Delivery], Delivery]) -> Delivery | None:
-        return await self._services.write(lambda transaction: outbox.settle(transaction, item, self.owner, move))
 
 
 class Drain:
@@ -499,7 +454,9 @@ class Drain:
         unsettled = {item.id for batch in self._under_way.values() for item in batch}
         for item in self._waiting:
             if parent_of(item) not in unsettled:
-                batch = [item] if self._goes_singly else in_one_call(item, self._waiting, self._sender.batch_size)
+                batch = (
+                    [item] if self._goes_singly else in_one_call(item, self._waiting, self._sender.link.takes_at_once)
+                )
                 taken = {one.id for one in batch}
                 self._waiting = [one for one in self._waiting if one.id not in taken]
                 return batch
@@ -513,7 +470,7 @@ class Drain:
         if not batch:
             return
         answer = await self._sender.send(batch, self._window)
-        if len(batch) > 1 and isinstance(answer.error, RemoteRefused):  # which of them was meant is not known
+        if len(batch) > 1 and isinstance(answer, RemoteRefused):  # which of them was meant is not known
             self._goes_singly = True
             self._waiting += batch
             return
@@ -566,12 +523,21 @@ def like(item: Leased) -> tuple[str, str] | None:
 
 def failed(batch: Sequence[Leased], answer: Answer) -> set[str]:
     """The ids of what has to wait before it is sent again."""
-    if answer.error is not None:
+    if isinstance(answer, RemoteError):
         return {item.id for item in batch}
-    outcomes = zip(batch, answer.outcomes, strict=True)
+    outcomes = zip(batch, answer, strict=True)
     return {
         item.id for item, outcome in outcomes if isinstance(outcome, RemoteRefused) and not goes_at_once(outcome, item)
     }
+
+
+def meant(item: Leased, outcome: str | RemoteError | None) -> str | RemoteError | None:
+    """What came of a delivery. A remote that answers a later first store by its text of an earlier one has confirmed
+    that one."""
+    if not isinstance(outcome, RemoteRefused) or outcome.code != OVERTAKEN or outcome.remote_id is None:
+        return outcome
+    is_first = item.leased.remote_id is None and item.confirms < item.leased.wanted
+    return outcome.remote_id if is_first else outcome
 
 
 def goes_at_once(error: RemoteError, item: Leased) -> bool:

@@ -68,7 +68,7 @@ from kingly_memory.ports import (
     Transaction,
 )
 from kingly_memory.router import purging, write
-from kingly_memory.router.delivery import shared
+from kingly_memory.router.delivery import moves, shared
 from kingly_memory.router.delivery.moves import outbox_of_links
 from kingly_memory.router.delivery.outbox import link_item
 from kingly_memory.router.erasing import erase
@@ -112,7 +112,7 @@ class Reading:
             await callers.let_pass(self._worked_s)
         news, more, began_s = 0, list[tuple[str, str]](), time.monotonic()
         are_callers_there = callers.are_there()
-        check = _no_check if are_callers_there else callers.check
+        check = (lambda: None) if are_callers_there else callers.check  # then the page is written whoever calls
         limit = CHANGES_BESIDE_CALLERS if feeds and are_callers_there else CHANGES_AT_ONCE
         known = self._services.reader.facets("remote", [self._remote]).get(self._remote)
         for space, cursor in feeds or self._feeds(known):
@@ -273,7 +273,7 @@ class Pulled:
         if now is not None:
             change = max(now.memory.revision, 0 if delivery is None else delivery.wanted)
             if _says_as_there(now, current):
-                after = _at_rest(change, entry.remote_id)
+                after = moves.came(change, entry.remote_id)
             elif delivery is None:  # it is not for the remote, which has something else under that name
                 after = Delivery(change, None, state=DeliveryState.LOCAL_ONLY, remote_id=entry.remote_id)
             else:  # refused there, or delivered after this page was read
@@ -334,7 +334,10 @@ class Pulled:
         record = text.hit.record
         if space_named(record.get("scope")) not in (None, self.context.space):
             return None
-        draft = drafted(text.hit, record, self.content_limit_bytes, key=record.get("key"), origin=_origin(record))
+        # A hub can claim that the user said something, and nothing shows whether that is true: so its word makes no
+        # memory better trusted than a remote's.
+        origin = Origin.WEB if record.get("origin") == Origin.WEB else Origin.REMOTE
+        draft = drafted(text.hit, record, self.content_limit_bytes, key=record.get("key"), origin=origin)
         if draft is None:
             return None
         updated_at = self._bounded(text.at)
@@ -436,7 +439,7 @@ class Pulled:
             draft = links.draft(link.link_type, link.strength, link.description)
             made, is_news = links.write(transaction, source, target, draft, self.context.now)
             if is_news:
-                transaction.set_delivery(outbox_of_links(self.remote), link_item(made), _at_rest(1, None))
+                transaction.set_delivery(outbox_of_links(self.remote), link_item(made), moves.came(1, None))
 
     def _mark(self, transaction: Transaction, entry: Changed, here: Mapping[str, MemoryId]) -> bool:
         """Pin or unpin it and its thread as was said last, and add the ratings that are not known here."""
@@ -463,16 +466,6 @@ class Pulled:
         return is_news or after != before
 
 
-def _no_check() -> None:
-    """For a page that is written whoever calls."""
-
-
-def _origin(record: Mapping[str, object]) -> Origin:
-    """A hub can claim that the user said something, and nothing shows whether that is true: so its word makes no memory
-    better trusted than a remote's."""
-    return Origin.WEB if record.get("origin") == Origin.WEB else Origin.REMOTE
-
-
 def _is_same(memory: Memory, here: Memory) -> bool:
     return replace(memory, origin=here.origin, updated_at=here.updated_at, revision=here.revision) == here
 
@@ -496,7 +489,3 @@ def _is_anothers(row: Row, delivery: Delivery | None, entry: Changed) -> bool:
     is_ours = row.memory.id in (entry.name, entry.remote_id, *entry.met)
     is_known = delivery is not None and delivery.remote_id == entry.remote_id
     return row.status is MemoryStatus.FORGOTTEN and not is_known and not is_ours
-
-
-def _at_rest(change: int, remote_id: str | None) -> Delivery:
-    return Delivery(change, None, state=DeliveryState.DELIVERED, acknowledged=change, remote_id=remote_id)

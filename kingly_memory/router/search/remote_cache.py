@@ -10,8 +10,9 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
-from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryStatus, Query, space_named
-from kingly_memory.ports import Clock, Delivery, LocalStore, RemoteHit, Row, Transaction
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query, space_named
+from kingly_memory.ports import Clock, LocalStore, RemoteHit, Row, Transaction
+from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft, draft, moment
@@ -121,14 +122,7 @@ class RemoteCache:
                 if row is None or not _says_the_same(row.memory, copy.memory):
                     revision = copy.memory.revision if row is None else row.memory.revision + 1
                     transaction.save(replace(copy.memory, revision=revision), MemoryStatus.CACHED)
-                    delivery = Delivery(
-                        wanted=revision,
-                        due=None,
-                        state=DeliveryState.DELIVERED,
-                        acknowledged=revision,
-                        remote_id=copy.remote_id,
-                    )
-                    transaction.set_delivery(self._remote, copy.memory.id, delivery)
+                    transaction.set_delivery(self._remote, copy.memory.id, delivery.came(revision, copy.remote_id))
                 lifetimes.put(transaction, copy.memory.id, lifetime)
             return fresh
 

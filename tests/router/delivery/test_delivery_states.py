@@ -277,7 +277,7 @@ def process_does(state: State) -> Iterator[State]:
 
 def leased(state: State) -> State:
     items: list[Leased] = []
-    claim = outbox.Claim(REMOTE, "me", DESK.now_s, 60, early=True).memories(1)
+    claim = outbox.Claim(REMOTE, "me", DESK.now_s, 60, early=True).lease(REMOTE, 1)
     state = state.changed(lambda transaction: items.extend(claim(transaction)))
     if not items:
         return state

@@ -15,6 +15,7 @@ from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
 from kingly_memory.ports import LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.delivery.link import Link
+from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
@@ -63,7 +64,8 @@ class SlowToBegin(PromptStore):
 
 
 def keeper(store: LocalStore, clock: ManualClock, remote: FakeRemote | None = None) -> LinkKeeper:
-    part = RemotePart(REMOTE, "http://fake", remote or FakeRemote(clock=clock), lambda: True, lambda: None)
+    route = Route(REMOTE, UNNAMED, "http://fake")
+    part = RemotePart(route, remote or FakeRemote(clock=clock), lambda: True, lambda: None)
     return LinkKeeper(part, Services(store, clock, CALM, Events(), lambda: 0.5))
 
 

@@ -17,6 +17,7 @@ from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
 from kingly_memory.ports import Remote
 from kingly_memory.router.delivery.link import Link
+from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
@@ -39,7 +40,8 @@ class Beside:
         self.heard_s = -math.inf
         store = PromptStore(home)
         self.remote = FakeRemote(clock=self.clock)
-        part = RemotePart(REMOTE, "http://fake", self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
+        route = Route(REMOTE, UNNAMED, "http://fake")
+        part = RemotePart(route, self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
         self.link = LinkKeeper(part, Services(store, self.clock, CALM, Events(), lambda: 0.5))
         cache = RemoteCache(REMOTE, store=store, clock=self.clock, settings=CALM)
         self.side = RemoteSide(REMOTE, self.remote, self.link, cache)
