@@ -12,7 +12,7 @@ from kingly_memory.api.family import Family
 from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, example, verb
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, NothingUnder
 from kingly_memory.lifecycle import compaction, decay
-from kingly_memory.models import JsonObject, Memory, MemoryStatus, project_and_user, whose
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query, project_and_user, whose
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
@@ -165,7 +165,8 @@ class LifecycleVerbs(Family):
                 raise KeptForEveryProject(key_or_id)
             rows = [] if row is None else [row]
         elif whole_project or user is not None:
-            rows = await engine.read(lambda: purging.all_of(engine.reader, names))
+            queries = [Query("", name) for name in names]
+            rows = await engine.read(lambda: list(purging.chosen(engine.reader, *queries)))
         else:
             query = validation.query("", space=engine.space, tags=tags, context_id=context_id, agent=by_agent)
             candidates = await engine.read(lambda: list(purging.chosen(engine.reader, query)))

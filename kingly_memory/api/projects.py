@@ -10,7 +10,7 @@ from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, verb
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import project_and_user, space_of
+from kingly_memory.models import Query, project_and_user, space_of
 from kingly_memory.router import projects
 from kingly_memory.router.projects import Moved, Project
 
@@ -72,7 +72,8 @@ class Projects(Family):
         from kingly_memory.router import purging
 
         whole, engine = await self._spaces_of("name", name), self._engine
-        rows = await engine.read(lambda: purging.all_of(engine.reader, whole))
+        queries = [Query("", space) for space in whole]
+        rows = await engine.read(lambda: list(purging.chosen(engine.reader, *queries)))
         return await engine.purge(rows, whole, force=force, dry_run=dry_run)
 
     async def _spaces(self) -> Sequence[Space]:

@@ -183,12 +183,8 @@ class Engine:
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Store drafts that have been checked, in one transaction. Raises StoreError."""
         context, began_s = self.write_context(), self.clock.monotonic()
-        checked = [write.without_secrets(self._in_context(draft), context) for draft in drafts]
-        stored = await self.write(
-            lambda transaction: [
-                write.put(transaction, draft, context, secrets, folds=True) for draft, secrets in checked
-            ]
-        )
+        changes = [write.store(self._in_context(draft), context, folds=True) for draft in drafts]
+        stored = await self.write(lambda transaction: [change(transaction) for change in changes])
         await self.follow(*stored, began_s=began_s)
         return [one.receipt for one in stored]
 
@@ -284,8 +280,9 @@ class Engine:
         planned = await self.read(lambda: purging.plan(self.reader, rows, whole))
         if dry_run:
             return planned
-        if not force:
-            purging.check_not_pinned(planned)
+        if not force and (count := planned.pinned):
+            many = "memory is" if count == 1 else "memories are"
+            raise InvalidInput("force", f"{count:,} {many} pinned, and nothing was purged; unpin first, or say force")
         await self.flush()
         gone: list[Memory] = []
         by_remote: Counter[str] = Counter()

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query, Scope
 from kingly_memory.ports import InjectionLog, Row, StoreReader, Transaction, in_transaction
@@ -73,19 +72,13 @@ class Erased(NamedTuple):
     copies: int
 
 
-def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
-    """Every memory that passes the query's filters, whatever its status, tombstones too. A damaged one counts as what
-    it said before."""
-    yield from pages(reader, query, tuple(MemoryStatus))
-    remains = map(reader.remains, reader.damaged())
-    yield from (row for row in remains if row is not None and query.admits(row.memory))
-
-
-def all_of(reader: StoreReader, spaces: Sequence[str]) -> list[Row]:
-    """Everything in those spaces, whatever its status."""
-    found = [row for space in spaces for row in pages(reader, Query("", space), tuple(MemoryStatus))]
-    remains = map(reader.remains, reader.damaged())
-    return [*found, *(row for row in remains if row is not None and row.memory.scope.space in spaces)]
+def chosen(reader: StoreReader, *queries: Query) -> Iterator[Row]:
+    """Every memory that passes the filters of a query, whatever its status, tombstones too. A damaged one counts as
+    what it said before."""
+    for query in queries:
+        yield from pages(reader, query, tuple(MemoryStatus))
+    remains = map(reader.remains, reader.damaged())  # asked once: it reads the whole store
+    yield from (row for row in remains if row is not None and any(query.admits(row.memory) for query in queries))
 
 
 def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purged:
@@ -125,9 +118,14 @@ def purge(
     committed: nobody knows the texts afterwards, and what is undone can be repeated."""
     gone, by_remote, copies = list[Memory](), dict[str, int](), 0
     for memory_id in ids:
-        row = transaction.row(memory_id) or _repaired(transaction, memory_id)
+        row = transaction.row(memory_id)
+        if row is None and (remains := transaction.remains(memory_id)) is not None:  # damaged: made sound first
+            row = write.repair(transaction, remains.memory.scope.space, memory_id)
         if row is not None and row.status is MemoryStatus.CACHED:
-            _drop_copy(transaction, row.memory)
+            erase(transaction, row.memory.id)
+            transaction.unlearn(row.memory)
+            for remote in every_remote(transaction):
+                transaction.set_delivery(remote, row.memory.id, None)
             gone.append(row.memory)
             copies += 1
             continue
@@ -186,19 +184,6 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
     return [member for member in rows if member is not None and not member.is_tombstone]
 
 
-def _repaired(transaction: Transaction, memory_id: MemoryId) -> Row | None:
-    """A damaged memory, sound again, so that it goes as any other does."""
-    remains = transaction.remains(memory_id)
-    return None if remains is None else write.repair(transaction, remains.memory.scope.space, memory_id)
-
-
-def _drop_copy(transaction: Transaction, memory: Memory) -> None:
-    erase(transaction, memory.id)
-    transaction.unlearn(memory)
-    for remote in every_remote(transaction):
-        transaction.set_delivery(remote, memory.id, None)
-
-
 def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> list[str]:
     """Leave a tombstone, by which remotes are told. Names the addresses of those."""
     erase(transaction, memory.id)
@@ -214,10 +199,3 @@ def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> li
             transaction.set_delivery(remote, memory.id, replace(after, last_error=None))
             addresses.append(str((transaction.facet("remote", remote) or {"endpoint": "a former remote"})["endpoint"]))
     return addresses
-
-
-def check_not_pinned(planned: Purged) -> None:
-    """Raise InvalidInput where something is pinned."""
-    if count := planned.pinned:
-        many = "memory is" if count == 1 else "memories are"
-        raise InvalidInput("force", f"{count:,} {many} pinned, and nothing was purged; unpin first, or say force")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 from kingly_memory.cognition.context import ContextRules
@@ -124,48 +124,38 @@ def store(
     `noted` in its working context. What `folds` goes into a live memory that says just that, where neither has a key.
     The change raises RevisionConflict."""
     draft, secrets = without_secrets(original, context)  # here, so that no writer waits for it
-    return partial(
-        put, draft=draft, context=context, secrets=secrets, noted=noted, if_revision=if_revision, folds=folds
-    )
 
-
-def put(
-    transaction: Transaction,
-    draft: Draft,
-    context: WriteContext,
-    secrets: int,
-    *,
-    noted: bool = True,
-    if_revision: int | None = None,
-    folds: bool = False,
-) -> Stored:
-    """As `store`, within a transaction, for a draft in which secrets were looked for before."""
-    before = _by_key(transaction, context.space, draft.key)
-    if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
-        before = repair(transaction, context.space, draft.key)
-    if if_revision is not None:
-        if before is None and if_revision and draft.key is not None:
-            find_own(transaction, context.space, draft.key)
-        _check_revision(draft.key, before, if_revision)
-    memory = _memory(draft if before is None else _completed_from(draft, before.memory, context), before, context)
-    lifetime = _lifetime(transaction, draft, memory, before, context)
-    twin = _duplicate(transaction, memory, context) if folds and draft.key is None else None
-    if twin is not None:
-        memory, receipt = _merge_duplicate(transaction, draft, memory, twin, context, lifetime=lifetime)
-    elif before is not None and _is_unchanged(transaction, before, memory, context):
-        memory = before.memory
-        receipt = _with_sighting(transaction, memory, _note_use(transaction, memory, context, lifetime), context)
-    else:
-        if before is not None:
-            _clear_outdated(transaction, before, memory, context)
-        receipt = _save(
-            transaction, memory, MemoryStatus.LIVE, context, lifetime, is_new=before is None, is_requested=True
+    def change(transaction: Transaction) -> Stored:
+        before = _by_key(transaction, context.space, draft.key)
+        if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
+            before = repair(transaction, context.space, draft.key)
+        if if_revision is not None:
+            if before is None and if_revision and draft.key is not None:
+                find_own(transaction, context.space, draft.key)
+            _check_revision(draft.key, before, if_revision)
+        memory = _memory(draft if before is None else _completed_from(draft, before.memory, context), before, context)
+        lifetime = _lifetime(transaction, draft, memory, before, context)
+        twin = _duplicate(transaction, memory, context) if folds and draft.key is None else None
+        if twin is not None:
+            memory, receipt = _merge_duplicate(transaction, draft, memory, twin, context, lifetime=lifetime)
+        elif before is not None and _is_unchanged(transaction, before, memory, context):
+            memory = before.memory
+            receipt = _with_sighting(transaction, memory, _note_use(transaction, memory, context, lifetime), context)
+        else:
+            if before is not None:
+                _clear_outdated(transaction, before, memory, context)
+            receipt = _save(
+                transaction, memory, MemoryStatus.LIVE, context, lifetime, is_new=before is None, is_requested=True
+            )
+        if secrets:
+            receipt = replace(receipt, secrets=secrets)
+        return (
+            _note_in_context(transaction, memory, receipt, context)
+            if noted
+            else Stored(receipt, memory.scope.context_id)
         )
-    if secrets:
-        receipt = replace(receipt, secrets=secrets)
-    return (
-        _note_in_context(transaction, memory, receipt, context) if noted else Stored(receipt, memory.scope.context_id)
-    )
+
+    return change
 
 
 def _note_in_context(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Stored:
@@ -476,7 +466,8 @@ def revise(
 
 def find(transaction: Transaction, space: str, key_or_id: str) -> Row | None:
     """The project's memory under that key, else under that id."""
-    return _by_key(transaction, space, key_or_id) or _by_id(transaction, space, key_or_id)
+    found = _by_key(transaction, space, key_or_id) or transaction.row(key_or_id)
+    return found if found is not None and found.memory.scope.space == space else None
 
 
 def find_own(
@@ -497,11 +488,6 @@ def _by_key(transaction: Transaction, space: str, key: str | None) -> Row | None
     memory_id = None if key is None else transaction.id_of_key(space, key)
     row = None if memory_id is None else transaction.row(memory_id)
     return row if row is not None and row.memory.key == key else None  # else its pointer is damaged
-
-
-def _by_id(transaction: Transaction, space: str, memory_id: str) -> Row | None:
-    row = transaction.row(memory_id)
-    return row if row is not None and row.memory.scope.space == space else None
 
 
 def repair(transaction: Transaction, space: str, key_or_id: str, revision: int | None = None) -> Row | None:
