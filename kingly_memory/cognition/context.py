@@ -160,16 +160,11 @@ SIGNIFICANCE = 0.5
 TITLE_CHARACTERS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """The text that one whisper covers, and the memories it comes from."""
-
-    text: str
-    sources: tuple[MemoryId, ...]
-
-
-def portions(context: Context, texts: Mapping[MemoryId, str], size: int, count: int) -> list[Portion]:
-    """What each of the next `count` whispers covers: the noted tokens in their order, `size` at a time.
+def portions(
+    context: Context, texts: Mapping[MemoryId, str], size: int, count: int
+) -> list[tuple[str, tuple[MemoryId, ...]]]:
+    """The text that each of the next `count` whispers covers, and the memories it comes from: the noted tokens in their
+    order, `size` at a time.
 
     What was forgotten since is missing from the texts, and so from the portions.
     """
@@ -180,7 +175,7 @@ def portions(context: Context, texts: Mapping[MemoryId, str], size: int, count: 
         for source, group in groupby(tokens[start : start + size], key=lambda token: token[0]):
             spans = [span for _, span in group]
             pieces[source] = texts[source][spans[0][0] : spans[-1][1]]
-        parts.append(Portion("\n".join(pieces.values()), tuple(pieces)))
+        parts.append(("\n".join(pieces.values()), tuple(pieces)))
     return parts
 
 

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
 from kingly_memory.cognition.context import WorkingContext
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query, Source
 from kingly_memory.ports import Remote, RemoteHit, StoreReader
-from kingly_memory.router.contexts import AtHand
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.search.remote_side import RemoteSide
 
@@ -39,20 +38,10 @@ async def gather(engine: Engine, context_id: str, *, include_related: bool) -> W
     source = Source.LOCAL
     if engine.sides:
         source = Source.HYBRID if any(one.error is None for one in answers) else Source.LOCAL_FALLBACK
-    return WorkingContext(
-        context_id=context_id,
-        items=at_hand.items,
-        remote=remote,
-        related=related,
-        source=source,
-        last_updated=at_hand.last_updated,
-        tokens=at_hand.context.tokens,
-        whispers=at_hand.context.whispers,
-        reason=_reason(answers),
-    )
+    return replace(at_hand, remote=remote, related=related, source=source, reason=_reason(answers))
 
 
-def _here(engine: Engine, context_id: str) -> tuple[AtHand, dict[str, dict[str, str]]]:
+def _here(engine: Engine, context_id: str) -> tuple[WorkingContext, dict[str, dict[str, str]]]:
     """What is at hand on this machine, and which memory of it each remote knows under which id."""
     at_hand = engine.contexts.at_hand(context_id)
     deliveries = engine.reader.deliveries([side.name for side in engine.sides], [one.id for one in at_hand.items])

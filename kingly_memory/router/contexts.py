@@ -10,6 +10,7 @@ from kingly_memory.cognition.context import (
     Context,
     ContextRules,
     Noted,
+    WorkingContext,
     covered,
     drafted,
     noted,
@@ -32,15 +33,6 @@ TOPICS, POINTS, POINT_CHARACTERS = 6, 3, 160
 """Of a whisper: topics, sentences, and characters of one of these."""
 WHISPERS_AT_ONCE = 20
 """In one transaction, so that a note of a megabyte does not hold the writer for long."""
-
-
-@dataclass(frozen=True, slots=True)
-class AtHand:
-    """A context as it is on this machine: its items, latest first, and when something was last noted in it."""
-
-    context: Context
-    items: tuple[Memory, ...]
-    last_updated: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,21 +164,24 @@ class Contexts:
         """Make this the context in which the process works from now on."""
         self._current = context_id or self._current
 
-    def at_hand(self, context_id: str) -> AtHand:
-        """What is at hand in a context; nothing when it is over or was never used."""
+    def at_hand(self, context_id: str) -> WorkingContext:
+        """What is at hand in a context on this machine; nothing when it is over or was never used."""
         now_s = self._clock.now().timestamp()
         name = owner(self._space, context_id)
         facet = self._reader.facets(FACET, [name]).get(name)
         context = _context(facet, context_id)
         if facet is None or context.used(self.last_use(context_id)).is_over(now_s, self._rules.lifetime_s):
-            return AtHand(Context(context_id), (), None)
+            return WorkingContext(context_id)
         rows = (self._reader.row(one) for one in reversed(context.items))
         present = (row for row in rows if row is not None and _is_there(row, context_id))
         items = tuple(row.memory for row in present if self._local.is_alive(row, now_s))
         self.enter(context_id)
         self._usage.note([memory.id for memory in items], now_s)
         self._usage.note_context(name, now_s)
-        return AtHand(context, items, datetime.fromtimestamp(context.noted_s, UTC))
+        noted_at = datetime.fromtimestamp(context.noted_s, UTC)
+        return WorkingContext(
+            context_id, items, last_updated=noted_at, tokens=context.tokens, whispers=context.whispers
+        )
 
     def last_use(self, context_id: str | None) -> float:
         """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
@@ -204,14 +199,14 @@ class Contexts:
         texts = {one: memory.content for one, memory in sources.items()}
         drafts = [
             drafted(
-                _insight(portion.text),
-                [sources[one] for one in portion.sources],
+                _insight(text),
+                [sources[one] for one in ids],
                 context_id=context_id,
                 number=context.whispers + number,
                 size=size,
             )
-            for number, portion in enumerate(portions(context, texts, size, count), start=1)
-            if portion.text
+            for number, (text, ids) in enumerate(portions(context, texts, size, count), start=1)
+            if text
         ]
         return Due(context, covered(context, texts, size, count), tuple(drafts))
 

@@ -113,8 +113,8 @@ def test_every_noted_token_is_in_exactly_one_whisper_or_still_waits(lengths: lis
         )
         count = context.due(size)
         found = portions(context, texts, size, count)
-        assert [len(portion.text.split()) for portion in found] == [size] * count
-        whispered += [token for portion in found for token in portion.text.split()]
+        assert [len(text.split()) for text, _ in found] == [size] * count
+        whispered += [token for text, _ in found for token in text.split()]
         context = covered(context, texts, size, count)
         assert context.due(size) == 0
     assert whispered == said[: len(said) // size * size]
