@@ -8,14 +8,13 @@ what is forgotten can be taken out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compression import CompressionLevel, compress, shortened
-from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, SUMMARY, Memory, MemoryType, Origin
+from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, SUMMARY, Memory, MemoryType
 from kingly_memory.validation import Draft
 
 MOST_SENTENCES = 40
@@ -29,18 +28,6 @@ MOST_NAMED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Gist:
-    """The one sentence of a memory that a summary holds, taken from that revision."""
-
-    memory_id: MemoryId
-    revision: int
-    sentence: str
-    origin: Origin
-    confidence: float
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Summarised:
     """The memories that leave behind one summary. `significances` are those of all of them."""
 
@@ -50,19 +37,19 @@ class Summarised:
     significances: tuple[float, ...]
 
 
-def gist(memory: Memory) -> Gist:
+def gist(memory: Memory) -> Memory:
+    """The memory with nothing but the one sentence that a summary holds of it."""
     essence = compress(memory.content[:READ_CHARACTERS], CompressionLevel.AGGRESSIVE).summary
-    sentence = shortened(" ".join(essence.split()), SENTENCE_CHARACTERS)
-    return Gist(memory.id, memory.revision, sentence, memory.origin, memory.confidence, memory.created_at)
+    return replace(memory, content=shortened(" ".join(essence.split()), SENTENCE_CHARACTERS))
 
 
-def summary(of: Summarised, gists: Sequence[Gist]) -> Draft:
+def summary(of: Summarised, gists: Sequence[Memory]) -> Draft:
     """The memory to store, of at least one gist: their sentences in the order in which they were said, each once. It is
     never longer than the texts themselves, one below the other."""
     tells: dict[str, list[str]] = {}
-    for entry in sorted(gists, key=lambda entry: (entry.created_at, entry.memory_id)):
-        if entry.sentence:
-            tells.setdefault(entry.sentence, []).append(entry.memory_id)
+    for entry in sorted(gists, key=lambda entry: (entry.created_at, entry.id)):
+        if entry.content:
+            tells.setdefault(entry.content, []).append(entry.id)
     # On one line, short enough for a tag.
     shown = "".join(one if one.isprintable() else " " for one in of.topic[:READ_CHARACTERS])
     topic = shortened(" ".join(shown.split()), TOPIC_CHARACTERS) or SUMMARY

@@ -33,7 +33,7 @@ from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import Imported
 
 if TYPE_CHECKING:  # few sweeps write a summary
-    from kingly_memory.lifecycle.summaries import Gist, Summarised
+    from kingly_memory.lifecycle.summaries import Summarised
 
 FACET = "sweep"
 MOST_LINKED = 8
@@ -67,7 +67,7 @@ class Behind(NamedTuple):
     """What memories are put away behind: a summary of them all, which is written with the first that leave."""
 
     of: Summarised
-    gists: Sequence[Gist]
+    gists: Sequence[Memory]
     summary_id: MemoryId | None = None
 
 
@@ -232,7 +232,7 @@ def _write_summary(transaction: Transaction, sweep: Sweep, behind: Behind, entri
     """Store what a group is to be put away behind; None when nothing is left that it could tell."""
     from kingly_memory.lifecycle.summaries import summary
 
-    rows = ((one, transaction.row(one.memory_id)) for one in behind.gists)
+    rows = ((one, transaction.row(one.id)) for one in behind.gists)
     gists = [
         one for one, row in rows if row and row.status is MemoryStatus.LIVE and row.memory.revision == one.revision
     ]
