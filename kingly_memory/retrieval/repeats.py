@@ -18,7 +18,6 @@ from functools import lru_cache
 from heapq import nlargest
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
 
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, MemoryType, Origin
@@ -50,20 +49,13 @@ _LINE = "\n"
 _QUOTES = str.maketrans("“”„«»‘’", '"""""\'\'')
 
 
-class Folded(NamedTuple):
-    """Hits that all say different things, and the ids of what each of them stands for besides, by its id."""
-
-    hits: tuple[Hit, ...]
-    under: dict[str, tuple[str, ...]]
-
-
-def fold(hits: Sequence[Hit]) -> Folded:
-    """The hits that say something new, in their order; each stands for those behind it that repeat it."""
+def fold(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], dict[str, tuple[str, ...]]]:
+    """The hits that say something new, in their order, and the ids of those behind each that repeat it, by its id."""
     grouped = groups([hit.memory for hit in hits])
     under: dict[str, tuple[str, ...]] = {
         hits[first].memory.id: tuple(hits[index].memory.id for index in others) for first, *others in grouped if others
     }
-    return Folded(tuple(hits[group[0]] for group in grouped), under)
+    return tuple(hits[group[0]] for group in grouped), under
 
 
 def groups(memories: Sequence[Memory]) -> list[list[int]]:

@@ -347,12 +347,12 @@ def test_who_said_it_and_what_it_is_called_count_too(said: dict[str, Any]) -> No
 def test_the_same_said_by_the_same_in_two_contexts_is_one_hit_that_names_both() -> None:
     told = [memory("yes, gladly", scope=Scope("app", None, "planner", context)) for context in ("monday", "tuesday")]
     found = [Hit(one, 1, ("local",)) for one in told]
-    assert fold(found).under == {told[0].id: (told[1].id,)}
+    assert fold(found)[1] == {told[0].id: (told[1].id,)}
 
 
 def test_the_best_stands_for_the_others_and_the_room_goes_to_what_is_new() -> None:
     texts = ("two reviews", "Two reviews.", "three reviews", "two  reviews", "four reviews")
     found = [Hit(memory(text), 1 - place / 10, ("local",)) for place, text in enumerate(texts)]
-    told = fold(found)
-    assert [hit.memory.content for hit in told.hits] == ["two reviews", "three reviews", "four reviews"]
-    assert told.under == {found[0].memory.id: (found[1].memory.id, found[3].memory.id)}
+    hits, under = fold(found)
+    assert [hit.memory.content for hit in hits] == ["two reviews", "three reviews", "four reviews"]
+    assert under == {found[0].memory.id: (found[1].memory.id, found[3].memory.id)}
