@@ -100,8 +100,6 @@ FILES: Mapping[str, str] = {
 }
 """The file that prints the answers of a verb, by command or group; `printing` prints all others."""
 
-READ_HERE = {"list", "history", "diff", "links", "remotes list", "outbox list"}
-"""Verbs that read the store on this machine directly, so that no router is loaded."""
 OF_REMOTES = {"remotes", "outbox", "sync"}
 """Commands that fail when the record of the added remotes cannot be read."""
 NAMES_ELSEWHERE = frozenset("store search list status get edit tag update history forget inject".split())

@@ -27,8 +27,7 @@ from kingly_memory.extras import require
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
-from kingly_memory.text.times import duration
-from kingly_memory.text.writing import counted
+from kingly_memory.text.writing import counted, duration
 
 PROJECT = "harbour-board"
 TEXTS: JsonObject = json.loads(files("kingly_memory.cli").joinpath("demo_texts.json").read_text(encoding="utf-8"))

@@ -23,8 +23,7 @@ from kingly_memory.home.own_files import check_folder
 from kingly_memory.home.place import KEY, KEY_FILE, Place
 from kingly_memory.models import whose
 from kingly_memory.settings import Settings, inert, unknown_variables
-from kingly_memory.text.times import ago
-from kingly_memory.text.writing import counted
+from kingly_memory.text.writing import ago, counted
 from kingly_memory.version import __version__
 
 DAMAGED_SHOWN = 5

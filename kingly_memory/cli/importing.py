@@ -29,8 +29,7 @@ from kingly_memory.home.place import Place
 from kingly_memory.imported import Beside, FoundNotes, ImportedNote, NoteStep
 from kingly_memory.models import JsonObject, Taken
 from kingly_memory.settings import Settings
-from kingly_memory.text.times import duration
-from kingly_memory.text.writing import counted, shortened
+from kingly_memory.text.writing import counted, duration, shortened
 from kingly_memory.validation import Imported, batches
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from kingly_memory.cli.output import Answer, Output, Table, facts, one_line, wid
 from kingly_memory.cli.place import answered, arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.text.times import ago
-from kingly_memory.text.writing import counted, shortened
+from kingly_memory.text.writing import ago, counted, shortened
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import Faded

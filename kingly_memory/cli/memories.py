@@ -41,8 +41,7 @@ from kingly_memory.models import (
     RemoteUse,
     moment_text,
 )
-from kingly_memory.text.times import ago, duration, when
-from kingly_memory.text.writing import counted, shortened
+from kingly_memory.text.writing import ago, counted, duration, shortened, when
 
 _TAKEN_OUT = "`kingly-memory purge` erases it, KINGLY_REDACT_SECRETS=1 keeps such out"
 REMOTE_WAIT_S = 0.25
@@ -285,15 +284,14 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         DeliveryState.DELIVERED: " and on ".join(["on this machine", *names]),
         DeliveryState.PENDING: f"{here}; {later} it later ({receipt.reason})",
         DeliveryState.LEASED: "on this machine; on its way to the remote",
-        DeliveryState.DEAD: f"on this machine only: {receipt.reason}",
-        DeliveryState.LOCAL_ONLY: f"on this machine only: {receipt.reason}",
     }
+    place = places.get(receipt.delivery, f"on this machine only: {receipt.reason}")
     ends = [] if receipt.ends_at is None else [f"  ends {when(receipt.ends_at)}"]
     stored = "stored" if receipt.revision == 1 else f"stored as revision {receipt.revision}"
     if receipt.sightings > 1:
         stored = f"known already, stored {receipt.sightings} times by now:"
     seems = [f"  seems to hold {counted(receipt.secrets, 'secret')}: {_TAKEN_OUT}"] if receipt.secrets else []
-    return [f"{stored} {name}", f"  {places[receipt.delivery]}", *ends, *seems]
+    return [f"{stored} {name}", f"  {place}", *ends, *seems]
 
 
 def summary(memory: Memory, most: int = 48) -> str:

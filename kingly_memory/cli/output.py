@@ -16,8 +16,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.text.times import ago, duration
-from kingly_memory.text.writing import shortened
+from kingly_memory.text.writing import ago, duration, shortened
 from kingly_memory.validation import mended
 
 _WIDTH = 100

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kingly_memory import validation
-from kingly_memory.cli.commands import OF_REMOTES, READ_HERE, Command, Options
+from kingly_memory.cli.commands import OF_REMOTES, Command, Options
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
@@ -244,14 +244,16 @@ def reading(place: Place, out: Output, **how: Any) -> Iterator[LocalReader]:
 def asked(
     options: Options, out: Output, *, reads: bool | None = None, of_embedder: bool = False, **more: Any
 ) -> Iterator[tuple[Any, Any]]:
-    """What the command's verb answers, and what it was asked: a reader where that will do, else a router, which is open
-    as long as the block. `more` are arguments that the command line does not give. Raises NothingUnder where nothing
-    has the name that was given."""
+    """What the command's verb answers, and what it was asked, which is open as long as the block: a reader where that
+    has the verb, else a router. `more` are arguments that the command line does not give. Raises NothingUnder where
+    nothing has the name that was given."""
     command: Command = options.command
     place = place_of(options, out, needs_record=command.name.partition(" ")[0] in OF_REMOTES)
     verb = cast("Verb", command.verb)
     fields = {**arguments(verb, options, place), **more}
-    if command.name in READ_HERE:
+    from kingly_memory.app.reading import LocalReader
+
+    if hasattr(LocalReader, verb.calls):  # then no router is loaded
         opened: Any = reading(place, out)
     else:
         only_reads = verb.only_reads(fields) if reads is None else reads

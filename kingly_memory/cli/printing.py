@@ -12,8 +12,7 @@ from kingly_memory.cli.memories import receipt_lines, strength_line, summary
 from kingly_memory.cli.output import Table, width
 from kingly_memory.cli.place import command
 from kingly_memory.filters import NOTHING_FITS
-from kingly_memory.text.times import duration, when
-from kingly_memory.text.writing import counted, shortened
+from kingly_memory.text.writing import counted, duration, shortened, when
 
 _EVERY = "every namespace"
 _THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda thread: (thread.id, thread.message_count, thread.title))

@@ -32,8 +32,7 @@ from kingly_memory.errors import InvalidInput, RemoteError
 from kingly_memory.home.place import Place, added_remotes
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user, whose
 from kingly_memory.settings import Settings
-from kingly_memory.text.times import duration, when
-from kingly_memory.text.writing import counted
+from kingly_memory.text.writing import counted, duration, when
 
 if TYPE_CHECKING:
     from kingly_memory.home.remote_names import AddedRemote

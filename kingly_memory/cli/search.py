@@ -16,8 +16,7 @@ from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.home.place import Place
 from kingly_memory.models import Assist, Detail, Hit, Origin, Results, RetrievalMode, Source
 from kingly_memory.text.passages import PASSAGE
-from kingly_memory.text.times import ago, duration
-from kingly_memory.text.writing import counted, shortened
+from kingly_memory.text.writing import ago, counted, duration, shortened
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.verification import VerifiedMemory

@@ -18,8 +18,7 @@ from kingly_memory.extras import require
 from kingly_memory.home.place import hub_home, hub_store, hub_token, mcp_token
 from kingly_memory.models import RemoteUse
 from kingly_memory.settings import Settings
-from kingly_memory.text.times import ago
-from kingly_memory.text.writing import counted
+from kingly_memory.text.writing import ago, counted
 
 _PATIENCE_S = 10.0
 _MAKING_ONE = "make one with `kingly-memory hub tokens create NAME`"

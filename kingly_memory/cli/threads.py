@@ -12,8 +12,7 @@ from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, facts, one_line, width
 from kingly_memory.cli.place import answered, arguments, command, place_of, reading
 from kingly_memory.dataclass import replace
-from kingly_memory.text.times import ago
-from kingly_memory.text.writing import counted, shortened
+from kingly_memory.text.writing import ago, counted, shortened
 
 if TYPE_CHECKING:
     from kingly_memory.models import JsonObject

@@ -11,8 +11,7 @@ from urllib.parse import quote, unquote, urlencode
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, project_and_user, space_of
 from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.plain import plain
-from kingly_memory.text.times import ago
-from kingly_memory.text.writing import shortened
+from kingly_memory.text.writing import ago, shortened
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from kingly_memory.cli.output import Output, begun, facts, harmless, one_line, table
 from kingly_memory.cli.search import layers_line
 from kingly_memory.models import Hit, Origin
-from kingly_memory.text.times import ago, duration
-from kingly_memory.text.writing import counted, shortened
+from kingly_memory.text.writing import ago, counted, duration, shortened
 from tests.store_samples import memory
 
 NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

@@ -23,8 +23,7 @@ from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.page.hub.sessions import Viewer
 from kingly_memory.page.view import View, facts, section, table, verbatim, when
 from kingly_memory.ports import HOME, INCARNATION
-from kingly_memory.text.times import duration
-from kingly_memory.text.writing import counted
+from kingly_memory.text.writing import counted, duration
 
 _MEANS = {
     0: "the caller left before the answer",
