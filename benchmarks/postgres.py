@@ -9,34 +9,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from typing import cast
+from pathlib import Path
 from unittest.mock import patch
 
 from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note
-from kingly_memory.adapters.clock import SystemClock
-from kingly_memory.hub.engine import Engine, scope_name
-from kingly_memory.hub.methods import parsed
-from kingly_memory.models import JsonObject
-from kingly_memory.ports import LocalStore
-from tests.hub.stores import postgres_server
+from kingly_memory.hub.engine import scope_name
+from kingly_memory.hub.serve import opened
+from tests.hub.stores import Hub, postgres_server
 
 PROJECTS, AT_ONCE = 50, 500
 CALLERS, STORES, TURNS = 64, 1_024, 5
 SEARCHES, IN_A_MILLION = (Goal("p95", 5.0),), (Goal("p95", 80.0),)
 SHARED_COMMITS = (Goal("ratio", 1 / 8),)
 Parts = Mapping[str, Sequence[Note]]
-
-
-class Hub:
-    """One hub's engine, in this process."""
-
-    def __init__(self, store: LocalStore) -> None:
-        self.store = store
-        self._engine = Engine(store, SystemClock(), "bench")
-
-    def __call__(self, method: str, scope: str, **params: object) -> JsonObject:
-        return self._engine.answer(scope, parsed(method, params))
 
 
 async def measure(plan: Plan) -> list[Figure]:
@@ -53,10 +39,8 @@ async def measure(plan: Plan) -> list[Figure]:
 
 @contextmanager
 def _on_postgres(*, fsync: bool) -> Iterator[Hub]:
-    from kingly_memory.hub.postgres.store import PostgresStore
-
-    with postgres_server(fsync=fsync) as server, closing(PostgresStore(server.address)) as store:
-        yield Hub(cast("LocalStore", store))
+    with postgres_server(fsync=fsync) as server, closing(opened(Path(), server.address)) as store:
+        yield Hub(store)
 
 
 def _fill(hub: Hub, parts: Parts) -> None:

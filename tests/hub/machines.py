@@ -135,3 +135,11 @@ async def all_of(memory: MemoryRouter) -> dict[str, Any]:
 async def share(*machines: MemoryRouter, prefix: str = "users") -> None:
     for memory in machines:
         await memory.documents.share(prefix)
+
+
+@asynccontextmanager
+async def sharing(team: Team) -> AsyncIterator[tuple[MemoryRouter, MemoryRouter]]:
+    """Two machines that share the namespace `users`."""
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        yield laptop, desktop

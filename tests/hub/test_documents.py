@@ -17,7 +17,7 @@ from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub import feed
 from kingly_memory.models import JsonObject
 from kingly_memory.router.delivery import shared
-from tests.hub.machines import Team, Wire, all_of, share, synced
+from tests.hub.machines import Team, Wire, all_of, share, sharing, synced
 
 pytestmark = pytest.mark.requirement("N7")
 
@@ -133,8 +133,7 @@ async def test_a_namespace_is_shared_with_a_hub_or_not_at_all(tmp_path: Path) ->
 async def test_of_two_texts_that_were_written_apart_the_later_counts_and_the_earlier_is_kept_beside_it(
     team: Team, first: str
 ) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "note", "first")
         await synced(laptop, desktop)
         await laptop.documents.put("users", "note", "of the laptop")
@@ -159,8 +158,7 @@ async def test_of_two_texts_that_were_written_apart_the_later_counts_and_the_ear
 
 
 async def test_a_text_that_replaces_what_was_read_counts_also_where_the_clock_is_behind(team: Team) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         team.clock.tick(3600)
         await laptop.documents.put("users", "note", "first")
         await synced(laptop, desktop)
@@ -174,8 +172,7 @@ async def test_a_text_that_replaces_what_was_read_counts_also_where_the_clock_is
 async def test_deleting_apart_from_a_change_keeps_the_later_of_both_and_loses_no_text(
     team: Team, is_later: bool
 ) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "note", "first")
         await synced(laptop, desktop)
         if is_later:
@@ -203,8 +200,7 @@ async def test_the_same_text_written_on_two_machines_is_one_document(team: Team)
 
 
 async def test_a_document_that_ends_ends_everywhere_and_comes_to_nobody_after_that(team: Team) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "code", "1234", ttl=60)
         await synced(laptop, desktop)
         here, there = await laptop.documents.get("users", "code"), await desktop.documents.get("users", "code")
@@ -224,8 +220,7 @@ async def test_a_document_that_ends_ends_everywhere_and_comes_to_nobody_after_th
 
 
 async def test_a_document_is_found_on_every_machine_by_what_its_writer_said(team: Team) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "one", {"name": "Lydia", "note": "oysters"}, index=["name"])
         await laptop.documents.put("users", "two", {"name": "oysters"}, index=False)
         await synced(laptop, desktop)
@@ -240,8 +235,7 @@ async def test_a_purge_of_the_project_reaches_every_machine_and_the_hub_and_leav
         files = [path for path in (tmp_path / folder).rglob("*") if path.is_file()]
         return [path.name for path in files if b"zanzibarium" in path.read_bytes()]
 
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "zanzibarium", "zanzibarium")
         await synced(laptop, desktop)
         team.clock.tick(1)
@@ -260,8 +254,7 @@ async def test_a_value_of_many_parts_travels_whole_and_one_at_a_time(
 ) -> None:
     monkeypatch.setattr(wire, "PART_CHARACTERS", 1_000)
     values = {f"v{number}": f"{number}" * 20_000 + '"é🦉\\' for number in range(3)}
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         for key, value in values.items():
             await laptop.documents.put("users", key, value)
         await synced(laptop, desktop)
@@ -275,8 +268,7 @@ async def test_a_sending_that_broke_off_is_sent_again_and_leaves_nothing_at_the_
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wire, "PART_CHARACTERS", 1_000)
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         team.wires["laptop"].fail(RemoteUnavailable("cut off", reached=True), saying="third part")
         await laptop.documents.put("users", "note", "a" * 2_500 + "third part" + "a" * 2_500)
         await laptop.sync(timeout=5)
@@ -335,8 +327,7 @@ async def test_a_sync_that_ends_between_two_pages_goes_on_behind_the_last_one(
 
 
 async def test_an_answer_that_was_lost_makes_no_second_text(team: Team) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         wire_of = team.wires["laptop"]
         lost = RemoteUnavailable("lost", reached=True, retry_after_s=1)  # the link stays
         wire_of.fail(lost, "put_document", is_answered=True)
@@ -355,8 +346,7 @@ async def test_an_answer_that_was_lost_makes_no_second_text(team: Team) -> None:
 
 
 async def test_a_change_that_waits_is_not_overwritten_by_what_the_hub_has(team: Team) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "note", "first")
         await synced(laptop, desktop)
         team.wires["desktop"].fail(RemoteUnavailable("not yet", reached=True), "put_document")
@@ -373,8 +363,7 @@ async def test_a_change_that_waits_is_not_overwritten_by_what_the_hub_has(team: 
 
 
 async def test_texts_of_one_moment_follow_each_other(team: Team) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         for value in ("one", "two", "one"):
             await laptop.documents.put("users", "note", value)
             await synced(laptop, desktop)
@@ -468,8 +457,7 @@ async def test_a_document_of_another_project_or_user_cannot_be_read(team: Team) 
 
 
 async def test_entries_that_make_no_sense_are_left_out_and_counted(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        await share(laptop, desktop)
+    async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "note", "first")
         await synced(laptop)
         wire_of = team.wires["desktop"]
