@@ -138,7 +138,9 @@ def _arrive(tx: Transaction, memory_id: MemoryId, request: PutDocument) -> JsonO
     before = tx.facet(_ARRIVING, memory_id)
     arriving = {"digest": request.digest, "parts": request.parts}
     if before != arriving:
-        if before is not None and before["digest"] not in (request.digest, _digest_here(tx, memory_id)):
+        row = tx.row(memory_id)
+        here = "" if row is None else row.memory.metadata["said"].get("digest", "")
+        if before is not None and before["digest"] not in (request.digest, here):
             _drop(tx, memory_id, before)
         tx.set_facet(_ARRIVING, memory_id, arriving)
     if request.part + 1 < request.parts:
@@ -206,11 +208,6 @@ def _save(tx: Transaction, place: _Place, text: _Text, earlier: Sequence[str], r
     if revision > 1:
         tx.erase(place.id)
     tx.save(replace(memory, content=""), MemoryStatus.LIVE if text.digest else MemoryStatus.FORGOTTEN)
-
-
-def _digest_here(tx: Transaction, memory_id: MemoryId) -> str:
-    row = tx.row(memory_id)
-    return "" if row is None else _Text(row.memory.metadata["said"], row.memory.updated_at).digest
 
 
 def _part(memory_id: str, digest: str, number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +10,7 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.hub.documents import documents_of, part
 from kingly_memory.hub.envelopes import sent
 from kingly_memory.hub.methods import ListChanges
-from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
+from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, size_of, worded
 from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION, MET, Row, StoreReader
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
@@ -46,10 +45,10 @@ class Feed:
                 memory_id = row.memory.id
                 facets = {name: beside[name].get(memory_id, {}) for name in beside}
                 entry = self._document(row) if request.documents else self._entry(row, facets, linked[memory_id])
-                size = _size(entry)
+                size = size_of(entry)
                 if size > REPLY_LIMIT_BYTES // 2 and "content" in entry:
                     entry |= {"revisions": [], "links": [], "ratings": []}
-                    size = _size(entry)
+                    size = size_of(entry)
                 if size > REPLY_LIMIT_BYTES:  # no reply has room for it
                     entry, size = {"memory_id": row.memory.id, "too_long": True}, 0
                 if size > room:
@@ -95,7 +94,3 @@ class Feed:
             **({"pin": beside[ATTENTION]} if beside[ATTENTION] else {}),
             **beside[RATINGS],
         }
-
-
-def _size(entry: JsonObject) -> int:
-    return len(json.dumps(entry, ensure_ascii=False).encode())

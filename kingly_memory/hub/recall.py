@@ -79,7 +79,7 @@ class Recall:
             entry: JsonObject = {"memory_id": memory.id, **sent(memory)}
             if similarity is not None:
                 entry["similarity"] = entry["relevance"] = round(similarity, 4)
-            size = len(json.dumps(entry, ensure_ascii=False).encode())
+            size = size_of(entry)
             if size > room:
                 reply["truncated"] = True
                 continue
@@ -97,6 +97,11 @@ class _Words(LocalSearch):
     def _named(self, query: Query, now_s: float) -> list[Hit]:
         """A memory's key is that of the call which stored it."""
         return []
+
+
+def size_of(entry: JsonObject) -> int:
+    """The bytes that it takes of a reply."""
+    return len(json.dumps(entry, ensure_ascii=False).encode())
 
 
 def worded(link: Link) -> JsonObject:
