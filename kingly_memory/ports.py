@@ -318,6 +318,10 @@ class Lookups(Protocol):
         """What lies beside the owner under that name; `owner` is a memory id, or whatever else the facet is about."""
         ...
 
+    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
+        """The facets of that name that exist, by owner."""
+        ...
+
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         """Facets of several names, each with its owners, in one statement: by name, each of which is in the answer, and
         owner."""
@@ -485,10 +489,6 @@ class MemoryReader(Lookups, Protocol):
     def last_change(self, space: str = "") -> int:
         """The sequence of the feed's last line, or of the last one about that space, or one behind it; 0 where there is
         none."""
-        ...
-
-    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
-        """The facets of that name that exist, by owner."""
         ...
 
     def facets_named(self, name: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:

@@ -39,6 +39,9 @@ class Lookups:
             return rows.read_facet(name, value)
         return None
 
+    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
+        return self.facets_of({name: owners})[name]
+
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         pairs = [(name, owner) for name, owners in wanted.items() for owner in owners]
         found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}

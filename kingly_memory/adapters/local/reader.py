@@ -88,9 +88,6 @@ class Reader(TextIndex, Lookups):
         found = self._all(sql.LAST_CHANGE, ())
         return found[0][0] if found else 0
 
-    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
-        return self.facets_of({name: owners})[name]
-
     def facets_named(self, name: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
         found: list[tuple[str, JsonObject]] = []
         while not found:

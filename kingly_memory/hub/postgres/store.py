@@ -310,9 +310,6 @@ class Reader(TextIndex, _Lookups):
         }
         return {memory_id: read.get(memory_id) for memory_id in memory_ids}
 
-    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
-        return self.facets_of({name: owners})[name]
-
     def page(self, query: Query, statuses: Sequence[MemoryStatus], limit: int, start: int | None) -> list[Row]:
         # Only where the status stands in the statement can an index of what is alive serve it.
         chosen = ", ".join(f"'{one.value}'" for one in statuses)

@@ -100,6 +100,9 @@ class Shelf:
         found = self.beside.get(f"{name}:{owner}")
         return None if found is None else json.loads(found)
 
+    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
+        raise NotImplementedError
+
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         raise NotImplementedError
 
