@@ -11,7 +11,7 @@ from typing import Any
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.local import backup
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.adapters.remote.dialect import GREETING, Offer
+from kingly_memory.adapters.remote.dialect import GREETING, Dialect, Offer
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.outcomes import tool_failure
 from kingly_memory.errors import RemoteError, RemoteUnavailable
@@ -29,7 +29,7 @@ def text_at_hub(memory: Memory) -> str:
     return unwrapped(sent(memory)["content"])[0]
 
 
-class Wire:
+class Wire(Dialect):
     """A dialect that hands every call to the hub's engine. `called` names the calls; `is_down` fails them, `fail` some
     of them."""
 

@@ -5,9 +5,10 @@ What the calls are named is the server's matter (`hub`, `ultimate`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from kingly_memory.adapters.remote.http import Transport
@@ -42,24 +43,29 @@ class Offer(NamedTuple):
         return known is None or argument in known
 
 
-class Dialect(Protocol):
+class Dialect(ABC):
     """One way to call the tools of one server. Every call raises RemoteUnavailable, RemoteRefused or
     RemoteUnauthorised, nothing else, and ends at its deadline whatever the server does.
 
     `home` is whose calls these are, said with each where it is not empty.
     """
 
-    home: str
+    def __init__(self, transport: Transport, *, space: str, call_timeout_s: float = 5.0) -> None:
+        self._transport = transport
+        self._space = space
+        self._call_timeout_s = call_timeout_s
+        self.home = ""
 
     @property
     def address(self) -> str:
         """Where the calls go, without secrets."""
-        ...
+        return str(self._transport.endpoint)
 
+    @abstractmethod
     async def connect(self) -> Offer:
         """Greet the server and learn what it offers. One try. Calls may be made without it."""
-        ...
 
+    @abstractmethod
     async def call(
         self,
         tool: str,
@@ -76,9 +82,9 @@ class Dialect(Protocol):
         `space` is the one the call is for, the router's own where it is None; `timeout_s` is the deadline of the whole,
         None for the usual.
         """
-        ...
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        await self._transport.aclose()
 
 
 def beside(space: str, params: JsonObject, home: str) -> dict[str, str]:
@@ -90,18 +96,8 @@ def beside(space: str, params: JsonObject, home: str) -> dict[str, str]:
     return {"Kingly-Project": "*" if project is None else quote(project, safe=""), **quoted}
 
 
-class JsonCall:
+class JsonCall(Dialect):
     """`POST {endpoint}/mcp/call` with `{"method", "params"}`; the reply is the result as JSON."""
-
-    def __init__(self, transport: Transport, *, space: str, call_timeout_s: float = 5.0) -> None:
-        self._transport = transport
-        self._space = space
-        self._call_timeout_s = call_timeout_s
-        self.home = ""
-
-    @property
-    def address(self) -> str:
-        return str(self._transport.endpoint)
 
     async def connect(self) -> Offer:
         try:
@@ -129,6 +125,3 @@ class JsonCall:
             timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
             reads=reads,
         )
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()

@@ -19,7 +19,6 @@ import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -282,9 +281,6 @@ class Exchange:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.reached = False
-
-    def now(self) -> datetime:
-        return self._transport.clock.now()
 
     async def send(
         self,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from kingly_memory.adapters.remote.dialect import GREETING, Offer, beside
+from kingly_memory.adapters.remote.dialect import GREETING, Dialect, Offer, beside
 from kingly_memory.adapters.remote.http import Exchange, Reply, Transport, encoded, read_aside, twice_where_kept
 from kingly_memory.adapters.remote.mcp_messages import (
     EVENT_STREAM,
@@ -60,24 +60,17 @@ class _Answered(NamedTuple):
     session: str | None
 
 
-class McpCall:
+class McpCall(Dialect):
     """Calls by mcp: without sessions where the server can do that, else in one, which is opened anew when the server
     has lost it."""
 
     def __init__(self, transport: Transport, *, space: str, call_timeout_s: float = 5.0) -> None:
-        self._transport = transport
-        self._space = space
-        self._call_timeout_s = call_timeout_s
-        self.home = ""
+        super().__init__(transport, space=space, call_timeout_s=call_timeout_s)
         self._numbers = count(1)
         self._streams_end = True
         self._party: Party | None = None
         self._listed: Mapping[str, Arguments | None] | None = None
         self._meeting = Together(self._meet)
-
-    @property
-    def address(self) -> str:
-        return str(self._transport.endpoint)
 
     async def connect(self) -> Offer:
         async with self._transport.within(self._call_timeout_s) as exchange:
@@ -122,7 +115,7 @@ class McpCall:
             with suppress(RemoteError):
                 async with self._transport.within(_FAREWELL_S) as exchange:
                     await exchange.send(party.path, b"", headers(party), ignore, verb="DELETE")
-        await self._transport.aclose()
+        await super().aclose()
 
     # --- meeting the server -----------------------------------------------------------------------------------------
 
@@ -158,9 +151,8 @@ class McpCall:
         party = introduced(answered.result, path, answered.session)
 
         async def taken(reply: Reply) -> None:
-            body = await reply.body()
-            if not succeeded(reply.status):
-                raise turned_away(reply.status, body, reply.header("retry-after"), exchange.now())
+            await self._check(reply)
+            await reply.body()  # read to its end, so that the connection can be used again
 
         await exchange.send(party.path, encoded(INTRODUCED), headers(party, INTRODUCED), taken)
         return party
@@ -220,15 +212,18 @@ class McpCall:
             number = next(self._numbers)
             message = request(party, number, method, params)
             sent_headers = {**extra, **headers(party, message)}
-            return await exchange.send(
-                party.path, encoded(message), sent_headers, partial(self._read, exchange, number)
-            )
+            return await exchange.send(party.path, encoded(message), sent_headers, partial(self._read, number))
 
         return await (twice_where_kept(ask) if repeatable else ask())
 
-    async def _read(self, exchange: Exchange, number: int, reply: Reply) -> _Answered:
+    async def _check(self, reply: Reply) -> None:
+        """Raises what a status other than 2xx comes to."""
         if not succeeded(reply.status):
-            raise turned_away(reply.status, await reply.body(), reply.header("retry-after"), exchange.now())
+            body, now = await reply.body(), self._transport.clock.now()
+            raise turned_away(reply.status, body, reply.header("retry-after"), now)
+
+    async def _read(self, number: int, reply: Reply) -> _Answered:
+        await self._check(reply)
         if reply.media == EVENT_STREAM:
             found = await self._in_events(reply, number)
         else:
