@@ -171,7 +171,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             context_id=engine.contexts.resolve_to_store(validation.label("context_id", context_id)),
             significance=significance,
         )
-        end = await engine.read(lambda: engine.associations.end_of_chain(step))
+        end = await engine.read(lambda: linking.end_of_chain(engine.reader, engine.space, step))
         thought, stored = await engine.write(linking.record(step, engine.write_context(), end))
         await engine.follow(stored)
         return thought
@@ -179,7 +179,9 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
     @verb("thought list", reads=True)
     async def thoughts(self, chain_id: Annotated[str, Arg("id of the chain", "CHAIN", "chain")]) -> tuple[Thought, ...]:
         """Show a chain of thoughts in its order, archived ones included. Raises InvalidInput."""
-        return await self._engine.read(lambda: self._engine.associations.thoughts(chain_id))
+        from kingly_memory.router import linking
+
+        return await self._engine.read(lambda: linking.chain(self._engine.reader, self._engine.station, chain_id))
 
     # --- what agents remember -----------------------------------------------------------------------------------------
 

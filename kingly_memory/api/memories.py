@@ -432,8 +432,8 @@ class MemoryVerbs(Family):
         if not include_linked:
             return results
         ids = [hit.memory.id for hit in results]
-        associations = self._engine.associations
-        return replace(results, linked=await self._engine.read(lambda: associations.linked(ids, RELATED_LIMIT)))
+        view = self._engine.view
+        return replace(results, linked=await self._engine.read(lambda: view.linked(ids, RELATED_LIMIT)))
 
     async def search_verified(
         self,

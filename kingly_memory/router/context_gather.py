@@ -91,7 +91,7 @@ def _related(
     A link that only a remote knows comes with the remote's id of what lies beyond it, for what that is is not known
     here.
     """
-    linked = engine.associations.linked(ids, RELATED_LIMIT)
+    linked = engine.view.linked(ids, RELATED_LIMIT)
     here = [{**memory, "linked_to": memory_id} for memory_id, memories in linked.items() for memory in memories]
     there = (_only_there(engine.reader, remote_ids[answer.side.name], answer) for answer in answers)
     return (*here, *(link for links in there for link in links))

@@ -20,7 +20,6 @@ from kingly_memory.router import contexts, write
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.delivery.routes import UNNAMED, called
 from kingly_memory.router.lifecycle.usage import UsageBuffer
-from kingly_memory.router.linking import Associations
 from kingly_memory.router.runtime import Buffer, Runtime
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalSearch
@@ -71,7 +70,6 @@ class Engine:
         self._is_embedding = False
         self.sides = sides = runtime.remotes.sides_of(station.space)
         self.view = View(station, store=store, local=self.local, clock=clock)
-        self.associations = Associations(station, reader=reader, local=self.local, clock=clock)
         self.searching = Search(self, self.view, self.local, sides, embedder=runtime.embedder)
         self.contexts = Contexts(
             station, reader=reader, local=self.local, clock=clock, rules=runtime.context_rules, usage=self.usage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 
 from kingly_memory import validation
@@ -11,12 +11,12 @@ from kingly_memory.cognition.links import Link, LinkDraft
 from kingly_memory.cognition.thoughts import Chain, Step, Thought
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
-from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transaction
+from kingly_memory.models import Memory, MemoryStatus, Query
+from kingly_memory.ports import StoreReader, Transaction, in_transaction
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery.moves import receipt_of
-from kingly_memory.router.view import SEEN, Station, Visible, pages
+from kingly_memory.router.view import Station, pages
 from kingly_memory.router.write import Stored, WriteContext
 
 
@@ -65,47 +65,29 @@ def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteCon
     return row.memory.id
 
 
-class Associations:
-    """Reading one project's links and chains, beside its `View`. Synchronous."""
+def chain(reader: StoreReader, station: Station, chain_id: str) -> tuple[Thought, ...]:
+    """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
+    memories = _chain(reader, station.space, thoughts.chain_name(chain_id))
+    if not memories:
+        raise InvalidInput("chain_id", f"{validation.shown(chain_id)!r} has no thoughts in this project")
+    found = reader.deliveries([route.name for route in station.remotes], [memory.id for memory in memories])
+    each = ((memory, {name: of_remote.get(memory.id) for name, of_remote in found.items()}) for memory in memories)
+    return tuple(thoughts.thought(memory, receipt_of(memory, status, station.routes)) for memory, status in each)
 
-    def __init__(self, station: Station, *, reader: StoreReader, local: Visible, clock: Now) -> None:
-        self._station = station
-        self._reader = reader
-        self._local = local
-        self._clock = clock
 
-    def linked(self, memory_ids: Sequence[str], limit: int) -> dict[str, tuple[JsonObject, ...]]:
-        """For each memory that has any, up to `limit` memories linked to it that `get` would give. See `linked_of`."""
-        now_s = self._clock.now().timestamp()
+def end_of_chain(reader: StoreReader, space: str, step: Step) -> Chain | None:
+    """Where the thought's chain ends, if that came from a file and is not noted yet."""
+    chain_id = step.chain_id
+    if chain_id is None and step.parent_id is not None:
+        row = reader.row(step.parent_id)
+        is_thought = row is not None and thoughts.is_thought(row.memory)
+        chain_id = row.memory.metadata["chain_id"] if row is not None and is_thought else None
+    if chain_id is None or thoughts.is_noted(reader, space, chain_id):
+        return None
+    return thoughts.end_of(_chain(reader, space, chain_id))
 
-        def is_shown(row: Row) -> bool:
-            return row.status in SEEN and self._local.is_alive(row, now_s)
 
-        return links.linked_of(self._reader, self._station.space, memory_ids, limit, is_shown)
-
-    def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
-        """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
-        memories = self._chain(thoughts.chain_name(chain_id))
-        if not memories:
-            raise InvalidInput("chain_id", f"{validation.shown(chain_id)!r} has no thoughts in this project")
-        names = [route.name for route in self._station.remotes]
-        deliveries = self._reader.deliveries(names, [memory.id for memory in memories])
-        status = {memory.id: {name: deliveries[name].get(memory.id) for name in names} for memory in memories}
-        routes = self._station.routes
-        return tuple(thoughts.thought(memory, receipt_of(memory, status[memory.id], routes)) for memory in memories)
-
-    def end_of_chain(self, step: Step) -> Chain | None:
-        """Where the thought's chain ends, if that came from a file and is not noted yet."""
-        chain_id = step.chain_id
-        if chain_id is None and step.parent_id is not None:
-            row = self._reader.row(step.parent_id)
-            is_thought = row is not None and thoughts.is_thought(row.memory)
-            chain_id = row.memory.metadata["chain_id"] if row is not None and is_thought else None
-        if chain_id is None or thoughts.is_noted(self._reader, self._station.space, chain_id):
-            return None
-        return thoughts.end_of(self._chain(chain_id))
-
-    def _chain(self, chain_id: str) -> list[Memory]:
-        query = Query("", self._station.space, tags=(thoughts.RECORD, thoughts.CHAIN_TAG + chain_id))
-        found = (row.memory for row in pages(self._reader, query))
-        return [memory for memory in found if thoughts.is_thought(memory) and memory.metadata["chain_id"] == chain_id]
+def _chain(reader: StoreReader, space: str, chain_id: str) -> list[Memory]:
+    query = Query("", space, tags=(thoughts.RECORD, thoughts.CHAIN_TAG + chain_id))
+    found = (row.memory for row in pages(reader, query))
+    return [memory for memory in found if thoughts.is_thought(memory) and memory.metadata["chain_id"] == chain_id]

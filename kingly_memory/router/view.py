@@ -318,6 +318,17 @@ class View:
         )
         return tuple(link for link, other in others if other is not None and other.status is not MemoryStatus.FORGOTTEN)
 
+    def linked(self, memory_ids: Sequence[str], limit: int) -> dict[str, tuple[JsonObject, ...]]:
+        """For each memory that has any, up to `limit` memories linked to it that `get` would give. See `linked_of`."""
+        from kingly_memory.cognition import links
+
+        now_s = self._now_s()
+
+        def is_shown(row: Row) -> bool:
+            return row.status in SEEN and self._local.is_alive(row, now_s)
+
+        return links.linked_of(self._store.reader, self._station.space, memory_ids, limit, is_shown)
+
     def remains(self, key_or_id: str) -> Row | None:
         """What is known of the space's memory under that name whose record is damaged."""
         reader, space = self._store.reader, self._station.space

@@ -17,7 +17,7 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.links import MOST_LINKS, Link, LinkType
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject
-from kingly_memory.router.linking import Associations
+from kingly_memory.router.view import View
 from kingly_memory.testing import ManualClock
 from tests.router.delivery.test_delivery_states import Shelf
 
@@ -39,8 +39,8 @@ def facet_of(memory: MemoryRouter, memory_id: str) -> JsonObject | None:
 
 
 def linked(memory: MemoryRouter, *memory_ids: str, limit: int = 10) -> dict[str, tuple[JsonObject, ...]]:
-    associations: Associations = memory._engine.associations
-    return associations.linked(memory_ids, limit)
+    view: View = memory._engine.view
+    return view.linked(memory_ids, limit)
 
 
 async def id_of(memory: MemoryRouter, key: str) -> MemoryId:
