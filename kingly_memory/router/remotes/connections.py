@@ -335,14 +335,11 @@ class Remotes:
             return reports[0]
         each = {one.part.route.label: report for one, report in zip(connections, reports, strict=True)}
         is_connected = all(report.link is LinkState.CONNECTED for report in reports)
+        counts = ("delivered", "pending", "dead", "received", "documents")
         return SyncReport(
-            delivered=sum(report.delivered for report in reports),
-            pending=sum(report.pending for report in reports),
-            dead=sum(report.dead for report in reports),
+            **{name: sum(getattr(report, name) for report in reports) for name in counts},
             link=LinkState.CONNECTED if is_connected else LinkState.OFFLINE,
             reason="; ".join(f"{label}: {one.reason}" for label, one in each.items() if one.reason) or None,
-            received=sum(report.received for report in reports),
-            documents=sum(report.documents for report in reports),
             remotes=each,
         )
 

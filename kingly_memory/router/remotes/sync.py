@@ -64,7 +64,6 @@ from kingly_memory.ports import (
     Remote,
     RemoteLink,
     Row,
-    StoreReader,
     Transaction,
 )
 from kingly_memory.router import purging, write
@@ -155,10 +154,8 @@ class Reading:
     ) -> int:
         """Write down a page: how much of it is news. Raises what `check` raises, and then nothing is written."""
         services = self._services
-        lifetimes_of_types = usual_lifetimes(services.settings.lifetimes)
-        context = WriteContext(space, None, None, lifetimes_of_types, services.clock.now())
-        limit_bytes = services.settings.content_limit_bytes
-        pulled = Pulled(self._remote, context, services.reader, limit_bytes, check, services.erase_records)
+        context = WriteContext(space, None, None, usual_lifetimes(services.settings.lifetimes), services.clock.now())
+        pulled = Pulled(self._remote, context, services, check)
         return await services.write(
             pulled.documents(page, since) if isinstance(page, DocumentChanges) else pulled.page(page)
         )
@@ -194,11 +191,9 @@ class Pulled:
 
     remote: str
     context: WriteContext
-    reader: StoreReader
-    content_limit_bytes: int
+    services: Services
     check: Callable[[], None]
     """Asked before each entry of a page; what it raises undoes the page."""
-    erase_records: Callable[[Sequence[str]], int]
 
     def page(self, page: Changes) -> Callable[[Transaction], int]:
         """How many memories are new or other here."""
@@ -207,7 +202,7 @@ class Pulled:
         def change(transaction: Transaction) -> int:
             if transaction.facet("remote", self.remote) is None:  # taken out of the home meanwhile
                 return 0
-            here = self.reader.by_remote_id(self.remote, [*ends, *(entry.remote_id for entry in page.found)])
+            here = self.services.reader.by_remote_id(self.remote, [*ends, *(entry.remote_id for entry in page.found)])
             news = set[str]()
             for entry in page.found:
                 self.check()
@@ -337,7 +332,8 @@ class Pulled:
         # A hub can claim that the user said something, and nothing shows whether that is true: so its word makes no
         # memory better trusted than a remote's.
         origin = Origin.WEB if record.get("origin") == Origin.WEB else Origin.REMOTE
-        draft = drafted(text.hit, record, self.content_limit_bytes, key=record.get("key"), origin=origin)
+        limit_bytes = self.services.settings.content_limit_bytes
+        draft = drafted(text.hit, record, limit_bytes, key=record.get("key"), origin=origin)
         if draft is None:
             return None
         updated_at = self._bounded(text.at)
@@ -394,7 +390,7 @@ class Pulled:
         texts = [*earlier, *([] if is_same or is_current else [memory])]
         known = {_text(text) for text in ((before, memory) if is_current else (before,))}
         if texts:
-            known |= {_text(text) for text in self.reader.revisions(before.id)}
+            known |= {_text(text) for text in self.services.reader.revisions(before.id)}
         between = [*(text for text in texts if _text(text) not in known), *([before] if is_current else [])]
         if not between:
             return False
@@ -417,7 +413,7 @@ class Pulled:
             return False
         context = replace(self.context, now=forgotten_at)
         if entry.purged:
-            gone = purging.purge([row.memory.id], context, self.erase_records)(transaction).memories
+            gone = purging.purge([row.memory.id], context, self.services.erase_records)(transaction).memories
             for memory in gone:
                 transaction.set_facet(_UNSCRUBBED, memory.id, {})
         else:
