@@ -363,7 +363,7 @@ async def test_a_search_does_not_wait_for_a_long_list_of_changes_that_is_being_t
 
     async with team.machine("laptop") as laptop:
         known = laptop._engine.remotes.connections[0].side
-        side = RemoteSide(known.name, known._remote, known.link, known.cache, pull=pull)
+        side = RemoteSide(known.part, known.link, known.cache, pull)
         syncing = asyncio.create_task(side.catch_up(60, at_once=True))
         await reads.wait()
         await side.catch_up(60)
@@ -491,7 +491,7 @@ async def test_a_hub_that_always_has_more_is_asked_for_so_many_pages_a_minute(te
 
     async with team.machine("laptop") as laptop:
         known = laptop._engine.remotes.connections[0].side
-        side = RemoteSide(known.name, known._remote, known.link, known.cache, pull=pull)
+        side = RemoteSide(known.part, known.link, known.cache, pull)
         pages = []
         for wait_s in (0, 0, 59, 1):
             team.clock.tick(wait_s)

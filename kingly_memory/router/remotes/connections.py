@@ -87,8 +87,7 @@ class RemoteConnection:
     def _made_side(self, space: str) -> RemoteSide:
         services, name = self._services, self._route.name
         cache = RemoteCache(name, store=services.store, clock=services.clock, settings=services.settings)
-        pull = Reading(name, space, services).pull
-        return RemoteSide(name, self.part.remote, self._link, cache, pull=pull, label=self._route.label)
+        return RemoteSide(self.part, self._link, cache, Reading(name, space, services).pull)
 
     def begin(self) -> Future[bool]:
         """Make the remote known to the store: what is stored after this call finds that the project is sent there. See

@@ -15,9 +15,10 @@ from kingly_memory.models import DeliveryState, LayerReport, LinkState, MemorySt
 from kingly_memory.ports import Remote, RemoteHit, Row
 from kingly_memory.retrieval.fusion import Candidate, fuse
 from kingly_memory.router.access import Access
-from kingly_memory.router.delivery.routes import UNNAMED, called
+from kingly_memory.router.delivery.routes import called
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
+from kingly_memory.router.services import RemotePart
 from kingly_memory.router.view import Visible
 
 log = logging.getLogger("kingly_memory.search")
@@ -49,19 +50,12 @@ class RemoteAnswer:
 class RemoteSide:
     """The remote as a reader of memories sees it: asked once, only while the link is connected."""
 
-    def __init__(
-        self,
-        name: str,
-        remote: Remote,
-        link: LinkKeeper,
-        cache: RemoteCache,
-        *,
-        pull: Pull | None = None,
-        label: str = UNNAMED,
-    ) -> None:
-        """`label` is what people call it, and the name of its layer. `pull` takes in what has changed there."""
-        self.name = name
-        self.label = label
+    def __init__(self, part: RemotePart, link: LinkKeeper, cache: RemoteCache, pull: Pull | None = None) -> None:
+        """`pull` takes in what has changed there."""
+        self.part = part
+        self.name = part.route.name
+        self.label = part.route.label
+        """What people call it, and the name of its layer."""
         self.link = link
         self.cache = cache
         self.news = 0
@@ -69,7 +63,6 @@ class RemoteSide:
         self.not_read: str | None = None
         """Why not all that has changed there was taken in, when that was tried last."""
         self._pull = pull
-        self._remote = remote
         self._catching_up = asyncio.Lock()
         self._caught_up_s = -math.inf
         self._pages = 0
@@ -110,7 +103,7 @@ class RemoteSide:
         """
         began_s = self.link.monotonic_s()
         try:
-            answer = await question(self._remote)
+            answer = await question(self.part.remote)
         except RemoteError as error:
             log.warning("%s did not answer %s, answering without it: %s", called(self.label), what, error)
             if self._is_a_failure(error, began_s, patient):
@@ -139,7 +132,7 @@ class RemoteSide:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
                 more: Feeds = ()
                 while is_due and self._pull is not None:
-                    news, more = await self._pull(self._remote, timeout_s, more)
+                    news, more = await self._pull(self.part.remote, timeout_s, more)
                     self.news += news
                     self._pages += 1
                     is_due = bool(more) and (at_once or self._pages < PAGES_A_ROUND)

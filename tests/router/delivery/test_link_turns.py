@@ -121,7 +121,7 @@ async def test_only_a_remote_that_had_its_time_is_late_and_one_that_refuses_has_
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
     cache = RemoteCache(REMOTE, store=store, clock=clock, settings=CALM)
-    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, cache)
+    side = RemoteSide(link._part, link, cache)
 
     async def fail(_: Remote) -> None:
         raise error

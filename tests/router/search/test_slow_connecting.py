@@ -44,7 +44,7 @@ class Beside:
         part = RemotePart(route, self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
         self.link = LinkKeeper(part, Services(store, self.clock, CALM, Events(), lambda: 0.5))
         cache = RemoteCache(REMOTE, store=store, clock=self.clock, settings=CALM)
-        self.side = RemoteSide(REMOTE, self.remote, self.link, cache)
+        self.side = RemoteSide(part, self.link, cache)
 
     def answers(self) -> None:
         self.heard_s = self.clock.monotonic()
