@@ -110,10 +110,8 @@ def check(options: Options, out: Output) -> Answer:
 
 def restore(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
-    wait_s = Settings.from_environment(home=place.home).pace.lock_wait_s
-    restored = backup.restore(
-        place.home, Path(options.file), replace=options.replace, lock_wait_s=wait_s, force=options.force
-    )
+    wait_s, file = _lock_wait_s(place.home), Path(options.file)
+    restored = backup.restore(place.home, file, replace=options.replace, lock_wait_s=wait_s, force=options.force)
     aside = f"; what was there lies in {restored.put_aside}" if restored.put_aside else ""
     lines = [f"{place.home} holds {_held(restored)}{aside}"]
     if restored.put_aside:

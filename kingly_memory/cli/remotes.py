@@ -71,26 +71,24 @@ def add(options: Options, out: Output) -> Answer:
     except RemoteError as error:
         problem = f"{remote.label} was not added: {error}. Mend the address or the token; --offline adds it unasked"
         raise RemoteError(problem) from None
-    lines = [f"added {remote.label}, {added.endpoint}" + (f" ({added.server})" if added.server else "")]
-    earlier = "what was stored before stays on this machine; the same with --with-earlier sends it too"
-    if options.with_earlier:
-        earlier = "nothing was stored before that is to go there"
     if added.earlier:
         counted_earlier = counted(added.earlier, "earlier memory goes", "earlier memories go")
         earlier = f"{counted_earlier} there too; `{command(options, 'sync')}` sends them now"
-    lines.append(f"  what {whose(place.space)} stores from now on above significance 0.3 goes there")
-    lines.append(f"  {earlier}")
+    elif options.with_earlier:
+        earlier = "nothing was stored before that is to go there"
+    else:
+        earlier = "what was stored before stays on this machine; the same with --with-earlier sends it too"
+    lines = [
+        f"added {remote.label}, {added.endpoint}" + (f" ({added.server})" if added.server else ""),
+        f"  what {whose(place.space)} stores from now on above significance 0.3 goes there",
+        f"  {earlier}",
+    ]
     with reading(place, out) as reader:
         due = sum(one.waiting for one in reader.remotes() if one.endpoint == str(added.endpoint)) - added.earlier
     if due > 0:
         waiting = counted(due, "memory waits", "memories wait")
         lines.append(f"  {waiting} for that server already, and will be sent")
-    described = {
-        "name": remote.label,
-        "endpoint": str(added.endpoint),
-        "server": added.server,
-        "earlier": added.earlier,
-    }
+    described = {"name": remote.label, **added._asdict(), "endpoint": str(added.endpoint)}
     return Answer({"added": {**described, "project": place.project, "home": str(place.home)}}, lines)
 
 
