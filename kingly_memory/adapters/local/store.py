@@ -204,15 +204,6 @@ class DiskStore:
 
     # --- forks
 
-    def _before_fork(self) -> None:
-        """Nobody forks in the middle of a commit: the child would hold its lock, and half of it."""
-        self._committing.acquire()
-        self._lock.acquire()
-
-    def _after_fork(self) -> None:
-        self._lock.release()
-        self._committing.release()
-
     def _in_child(self) -> None:
         if self._engine is not None:
             self._engine.forked()
@@ -261,15 +252,20 @@ _forking: list[DiskStore] = []
 _inherited: list[object] = []
 
 
+def _locks() -> list[threading.RLock]:
+    return [lock for store in _forking for lock in (store._committing, store._lock)]  # noqa: SLF001
+
+
 def _before_fork() -> None:
+    """Nobody forks in the middle of a commit: the child would hold its lock, and half of it."""
     _forking[:] = _stores
-    for store in _forking:
-        store._before_fork()  # noqa: SLF001
+    for lock in _locks():
+        lock.acquire()
 
 
 def _after_fork() -> None:
-    for store in _forking:
-        store._after_fork()  # noqa: SLF001
+    for lock in _locks():
+        lock.release()
     _forking.clear()
 
 
