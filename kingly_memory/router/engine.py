@@ -346,7 +346,7 @@ class Engine:
         return results
 
     async def _assisted(self, query: Query, request: Request, assist: Assist, own: LanguageModel | None) -> Results:
-        from kingly_memory.router.search.assisted import Assisted, Helper
+        from kingly_memory.router.search.assisted import Assisted
 
         async with AsyncExitStack() as stack:
             try:
@@ -354,7 +354,7 @@ class Engine:
                 reason = "there is none; KINGLY_LLM_URL and KINGLY_LLM_MODEL name one"
             except InvalidSetting as error:  # the search can do without
                 model, is_here, reason = None, False, str(error)
-            assisted = Assisted(self, self.searching, self.view, Helper(model, is_here, reason), assist)
+            assisted = Assisted(self, self.searching, self.view, assist, model, is_here, reason)
             return await assisted.find(query, request)
 
     @asynccontextmanager

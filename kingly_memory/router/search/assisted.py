@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import LanguageModelError
 from kingly_memory.models import REMOTE_ABOVE, Assist, Detail, LayerReport, Query, Results, Source
 from kingly_memory.ports import LanguageModel
@@ -29,38 +29,33 @@ WORDING_SHARE = 0.5
 """Of the model's time, where it is to order hits too."""
 
 
-class Helper(NamedTuple):
-    """A model, or why there is none. One that `is_here`, on this machine, is shown what does not leave it."""
-
-    model: LanguageModel | None
-    is_here: bool = False
-    reason: str = ""
-
-
+@dataclass(slots=True)
 class Assisted:
-    """One search."""
+    """One search, and the model that helps with it, or why there is none. One that `is_here`, on this machine, is shown
+    what does not leave it."""
 
-    def __init__(self, access: Access, searching: Search, view: View, helper: Helper, how: Assist) -> None:
-        self._access = access
-        self._searching = searching
-        self._view = view
-        self._helper = helper
-        self._how = how
-        self._failures: list[str] = []
-        self._asked_s = 0.0
-        self._named = 0
+    access: Access
+    searching: Search
+    view: View
+    how: Assist
+    model: LanguageModel | None
+    is_here: bool
+    reason: str
+    failures: list[str] = field(default_factory=list)
+    asked_s: float = 0.0
+    named: int = 0
 
     async def find(self, query: Query, request: Request) -> Results:
         """See `Search.find`. Never raises because of the model."""
-        access = self._access
+        access = self.access
         began = access.clock.monotonic()
         wide = replace(query, limit=max(query.limit, assistance.RANKED))
         bare = replace(request, detail=Detail.FULL, budget_tokens=None)
 
         async def found_by(asked: Query) -> Results:
-            return await self._searching.find(asked, bare)
+            return await self.searching.find(asked, bare)
 
-        if self._how is Assist.RERANK:
+        if self.how is Assist.RERANK:
             found = await found_by(wide)
         else:
             found, wordings = await asyncio.gather(found_by(wide), self._wordings(query.text))
@@ -69,14 +64,14 @@ class Assisted:
             found = await access.read(
                 lambda: assistance.merged(found, dict(zip(wordings, others, strict=True)), folds=request.fold)
             )
-        if self._how is not Assist.REWRITE and len(found) > 1:
+        if self.how is not Assist.REWRITE and len(found) > 1:
             found = await self._in_order(found, query.text)
         found = await access.read(lambda: self._shaped(found, query, request))
         return replace(found, took_ms=(access.clock.monotonic() - began) * 1000)
 
     async def _wordings(self, question: str) -> Sequence[str]:
         shown_question = self._shown(question)
-        share = WORDING_SHARE if self._how is Assist.BOTH else 1.0
+        share = WORDING_SHARE if self.how is Assist.BOTH else 1.0
         return await self._ask(
             assistance.wording(shown_question),
             partial(assistance.wordings, question=shown_question),
@@ -89,7 +84,7 @@ class Assisted:
         offered = [
             index
             for index, hit in enumerate(hits[: assistance.RANKED])
-            if self._helper.is_here or hit.memory.significance > REMOTE_ABOVE
+            if self.is_here or hit.memory.significance > REMOTE_ABOVE
         ]
         if not offered:
             return found
@@ -102,7 +97,7 @@ class Assisted:
             parts = ((one.title, disclosed[one.id].text) for one in memories)
             return [self._shown("\n".join(part for part in both if part)) for both in parts]
 
-        shown_question, shown = self._shown(question), await self._access.read(notes)
+        shown_question, shown = self._shown(question), await self.access.read(notes)
         named = await self._ask(
             assistance.order(shown_question, shown),
             partial(assistance.named, ids=ids),
@@ -113,27 +108,27 @@ class Assisted:
             ),  # each use of a memory may change their order
             reread=lambda kept: [memory_id for memory_id in kept.split() if memory_id in ids],
         )
-        self._named = len(named)
+        self.named = len(named)
         return replace(found, hits=tuple(assistance.in_order(hits, offered, named)))
 
     async def _ask(
         self, prompt: str, read: Callable[[str], Sequence[str]], share: float, instead: str, **kept: Any
     ) -> Sequence[str]:
         """The model's answer within its time, or nothing and why."""
-        left_s = self._access.settings.search_assist_s * share - self._asked_s
-        began = self._access.clock.monotonic()
+        left_s = self.access.settings.search_assist_s * share - self.asked_s
+        began = self.access.clock.monotonic()
         try:
-            if self._helper.model is None:
-                raise LanguageModelError(self._helper.reason)
-            return await model_replies.ask(self._access, self._helper.model, prompt, read, timeout_s=left_s, **kept)
+            if self.model is None:
+                raise LanguageModelError(self.reason)
+            return await model_replies.ask(self.access, self.model, prompt, read, timeout_s=left_s, **kept)
         except LanguageModelError as error:
-            self._failures.append(f"{instead}, since the model gave no answer: {error.reason}")
+            self.failures.append(f"{instead}, since the model gave no answer: {error.reason}")
             return ()
         finally:
-            self._asked_s += self._access.clock.monotonic() - began
+            self.asked_s += self.access.clock.monotonic() - began
 
     def _shown(self, text: str) -> str:
-        return text if self._helper.is_here else redact(text).text
+        return text if self.is_here else redact(text).text
 
     def _shaped(self, found: Results, query: Query, request: Request) -> Results:
         """The hits that were asked for, as they were asked for."""
@@ -143,8 +138,8 @@ class Assisted:
         layers = dict(found.layers)
         if found.source in (Source.LOCAL, Source.LOCAL_FALLBACK):
             layers["local"] = replace(layers["local"], hits=len(hits))
-        layers[LAYER] = LayerReport(self._asked_s * 1000, self._named)
-        failures = {**found.failures, **({LAYER: "; ".join(self._failures)} if self._failures else {})}
+        layers[LAYER] = LayerReport(self.asked_s * 1000, self.named)
+        failures = {**found.failures, **({LAYER: "; ".join(self.failures)} if self.failures else {})}
         folded = {memory_id: others for memory_id, others in found.folded.items() if memory_id in ids}
         found = replace(found, hits=hits, layers=layers, failures=failures, folded=folded)
-        return shaped(found, query, request, self._view, self._access.settings.local_search_s)
+        return shaped(found, query, request, self.view, self.access.settings.local_search_s)
