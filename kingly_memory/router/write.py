@@ -265,10 +265,8 @@ def whisper(transaction: Transaction, due: Due, context: WriteContext) -> bool:
     if not contexts.advance(transaction, context.space, due):
         return False
     for draft in due.drafts:
-        memory = _memory(draft, None, context)
-        own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
-        lifetime = context.lifetimes[memory.type]
-        _save(transaction, own_words, MemoryStatus.LIVE, context, lifetime, is_new=True)
+        memory = _memory(draft, None, replace(context, agent=None))  # whoever stores last need not have said any of it
+        _save(transaction, memory, MemoryStatus.LIVE, context, context.lifetimes[memory.type], is_new=True)
     return True
 
 

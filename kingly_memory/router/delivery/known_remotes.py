@@ -79,7 +79,7 @@ def add(
         others = [project for project in known["backlog"] if project != space]
         known = {
             **known,
-            "projects": {space: now_s, **known["projects"]},
+            "projects": {space: now_s, **known["projects"]},  # added again it keeps the moment of the first time
             "earlier": [*known["earlier"], space] if is_earlier else known["earlier"],
             "backlog": [*others, space] if is_earlier or space in known["backlog"] else others,
         }

@@ -58,6 +58,7 @@ def dropped(before: Delivery) -> Delivery:
 
 
 def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
+    # Until the remote has given an id, it may hold the change of the first try, and answers later ones by that.
     first = before.first_sent if before.remote_id is not None else before.first_sent or before.wanted
     tried = before.attempts + (before.state is DeliveryState.LEASED)
     return replace(

@@ -156,9 +156,9 @@ class Reading:
         services = self._services
         context = WriteContext(space, None, None, usual_lifetimes(services.settings.lifetimes), services.clock.now())
         pulled = Pulled(self._remote, context, services, check)
-        return await services.write(
-            pulled.documents(page, since) if isinstance(page, DocumentChanges) else pulled.page(page)
-        )
+        if isinstance(page, DocumentChanges):
+            return await services.write(lambda transaction: pulled.documents(transaction, page, since))
+        return await services.write(lambda transaction: pulled.page(transaction, page))
 
     async def _note(self, refused: str | None) -> None:
         """Keep why nothing is taken in, for `sync` and `status` of every process."""
@@ -195,45 +195,38 @@ class Pulled:
     check: Callable[[], None]
     """Asked before each entry of a page; what it raises undoes the page."""
 
-    def page(self, page: Changes) -> Callable[[Transaction], int]:
+    def page(self, transaction: Transaction, page: Changes) -> int:
         """How many memories are new or other here."""
+        if transaction.facet("remote", self.remote) is None:  # taken out of the home meanwhile
+            return 0
         ends = {end for entry in page.found for link in entry.links for end in (link.source_id, link.target_id)}
+        here = self.services.reader.by_remote_id(self.remote, [*ends, *(entry.remote_id for entry in page.found)])
+        news = set[str]()
+        for entry in page.found:
+            self.check()
+            if self._take(transaction, entry, here):
+                news.add(entry.remote_id)
+        # After all memories: a link may lead to one that stands further down in the page.
+        for link in (link for entry in page.found for link in entry.links):
+            self._join(transaction, link, here)
+        news |= {entry.remote_id for entry in page.found if self._mark(transaction, entry, here)}
+        self._read(transaction, self.context.space, page)
+        return len(news)
 
-        def change(transaction: Transaction) -> int:
-            if transaction.facet("remote", self.remote) is None:  # taken out of the home meanwhile
-                return 0
-            here = self.services.reader.by_remote_id(self.remote, [*ends, *(entry.remote_id for entry in page.found)])
-            news = set[str]()
-            for entry in page.found:
-                self.check()
-                if self._take(transaction, entry, here):
-                    news.add(entry.remote_id)
-            for link in (link for entry in page.found for link in entry.links):
-                self._join(transaction, link, here)
-            news |= {entry.remote_id for entry in page.found if self._mark(transaction, entry, here)}
-            self._read(transaction, self.context.space, page)
-            return len(news)
-
-        return change
-
-    def documents(self, page: DocumentChanges, since: str | None) -> Callable[[Transaction], int]:
+    def documents(self, transaction: Transaction, page: DocumentChanges, since: str | None) -> int:
         """How many documents are new or other here. Nothing where the feed is to be read from elsewhere meanwhile."""
         cursor = shared.cursor_of(self.context.space)
-
-        def change(transaction: Transaction) -> int:
-            if (transaction.facet("remote", self.remote) or {"read": {}})["read"].get(cursor) != since:
-                return 0
-            news = 0
-            for entry in page.found:
-                self.check()
-                if pulled_documents.take(transaction, self.remote, entry, self.context.now):
-                    news += 1
-                    if entry.purged:
-                        transaction.set_facet(_UNSCRUBBED, entry.name, {})
-            self._read(transaction, cursor, page)
-            return news
-
-        return change
+        if (transaction.facet("remote", self.remote) or {"read": {}})["read"].get(cursor) != since:
+            return 0
+        news = 0
+        for entry in page.found:
+            self.check()
+            if pulled_documents.take(transaction, self.remote, entry, self.context.now):
+                news += 1
+                if entry.purged:
+                    transaction.set_facet(_UNSCRUBBED, entry.name, {})
+        self._read(transaction, cursor, page)
+        return news
 
     def _read(self, transaction: Transaction, cursor: str, page: Changes | DocumentChanges) -> None:
         known = transaction.facet("remote", self.remote)
