@@ -24,6 +24,7 @@ from kingly_memory.lifecycle.compaction import (
     strategy,
 )
 from kingly_memory.models import MemoryStatus, Query
+from kingly_memory.router.sweep import compaction
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore
 from tests.threads.samples import talk
@@ -275,15 +276,15 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await busy(memory, clock)
-    plan = memory._engine.sweeper._compaction
+    plan = compaction.plan
     first = next(one for one in await memory.list(limit=10) if one.content == "the printer jams")
 
-    async def plan_and_use(*said: Any) -> Any:
-        found = await plan(*said)
+    def plan_and_use(*said: Any) -> Any:
+        found = plan(*said)
         store.write(lambda tx: tx.set_facet("usage", first.id, {"accesses": 1, "last_used": 1.0})).result()
         return found
 
-    monkeypatch.setattr(memory._engine.sweeper, "_compaction", plan_and_use)
+    monkeypatch.setattr(compaction, "plan", plan_and_use)
     report = await memory.compact()
     assert report["after"]["active_threads"] == 3
     assert "the printer jams" in live(store)

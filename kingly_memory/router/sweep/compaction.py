@@ -42,18 +42,11 @@ class FacetChange:
     becomes: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
-    """One compaction, and how it comes about."""
-
-    planned: Compaction
-    decisions: tuple[Decision, ...] = ()
-    notes: tuple[FacetChange, ...] = ()
-
-
-def plan(reader: StoreReader, space: str, how: CompactionStrategy, now_s: float) -> CompactionPlan:
-    """What the strategy would do with the project's threads. Reads every live memory of the project once, and holds
-    none for longer than it is looked at."""
+def plan(
+    reader: StoreReader, space: str, how: CompactionStrategy, now_s: float
+) -> tuple[Compaction, list[Decision], list[FacetChange]]:
+    """What the strategy would do with the project's threads, and how that comes about. Reads every live memory of the
+    project once, and holds none for longer than it is looked at."""
     surveyed = survey(reader, space, now_s)
     last_s = {name: one.last_s for name, one in surveyed.active.items()}
     words: dict[str, Counter[str]] = {name: Counter() for name in surveyed.active}
@@ -77,7 +70,7 @@ def plan(reader: StoreReader, space: str, how: CompactionStrategy, now_s: float)
     for name, thread_id, fields in _notes(planned, threads, surveyed.facets):
         was = (surveyed.facets if name == THREAD else attention).get(thread_id) or None
         notes.append(FacetChange(name, owner(space, thread_id), was, {**(was or {}), **fields}))
-    return CompactionPlan(planned, tuple(_decisions(planned, threads, seen)), tuple(notes))
+    return planned, list(_decisions(planned, threads, seen)), notes
 
 
 def _decisions(

@@ -31,7 +31,7 @@ from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweep import changes as sweep_changes
 from kingly_memory.router.sweep import compaction
 from kingly_memory.router.sweep.changes import Behind, Sweep, Undone
-from kingly_memory.router.sweep.compaction import CompactionPlan, FacetChange
+from kingly_memory.router.sweep.compaction import FacetChange
 from kingly_memory.router.write import WriteContext
 
 SHOWN = 100
@@ -115,18 +115,20 @@ class Sweeper:
 
     async def compact(self, how: CompactionStrategy, context: WriteContext, *, dry_run: bool) -> JsonObject:
         """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
+        plan_now = partial(compaction.plan, self._reader, context.space, how, context.now_s)
         if dry_run:
-            return (await self._compaction(how, context)).planned.to_json(dry_run=True)
+            planned, *_ = await asyncio.to_thread(plan_now)
+            return planned.to_json(dry_run=True)
         with self._alone():
-            compacting = await self._compaction(how, context)
-            if not compacting.decisions and not compacting.notes:
-                return compacting.planned.to_json(dry_run=False)
+            planned, decisions, notes = await asyncio.to_thread(plan_now)
+            if not decisions and not notes:
+                return planned.to_json(dry_run=False)
             sweep = Sweep(new_id(context.now), Policies(names=()), context)
-            done = await self._carry_out(sweep, compacting.decisions, compacting.notes)
+            done = await self._carry_out(sweep, decisions, notes)
             if not done.skipped:
-                return compacting.planned.to_json(dry_run=False)
-            left = (await self._compaction(how, context)).planned.before
-            return compacting.planned.to_json(dry_run=False, after=left)
+                return planned.to_json(dry_run=False)
+            left, *_ = await asyncio.to_thread(plan_now)
+            return planned.to_json(dry_run=False, after=left.before)
 
     async def undo(self, context: WriteContext) -> Undone:
         """Bring back what the project's last sweep archived, and put back what it moved, but for what was touched
@@ -173,9 +175,6 @@ class Sweeper:
             return plan(policies, context.now_s, space, ended=ended, live=live)
 
         return await asyncio.to_thread(make)
-
-    async def _compaction(self, how: CompactionStrategy, context: WriteContext) -> CompactionPlan:
-        return await asyncio.to_thread(compaction.plan, self._reader, context.space, how, context.now_s)
 
     # --- carrying out -------------------------------------------------------------------------------------------------
 
