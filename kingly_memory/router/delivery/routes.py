@@ -19,8 +19,12 @@ def called(label: str) -> str:
 
 def added_to(transaction: Transaction, space: str) -> dict[str, JsonObject]:
     """What is known of each remote that this project sends to, in use now or not (`known_remotes`)."""
-    facets = {name: transaction.facet("remote", name) for name in transaction.owners("remote")}
-    return {name: facet for name, facet in facets.items() if facet is not None and space in facet["projects"]}
+    found = {}
+    for name in transaction.owners("remote"):
+        facet = transaction.facet("remote", name)
+        if facet is not None and space in facet["projects"]:
+            found[name] = facet
+    return found
 
 
 class Route(NamedTuple):
