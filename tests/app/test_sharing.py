@@ -185,7 +185,9 @@ async def main():
 
 print(asyncio.run(main()))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    # From Python 3.12 on every fork beside threads warns, and that is what this is about.
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 

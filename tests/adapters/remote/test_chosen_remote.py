@@ -11,7 +11,7 @@ import pytest
 import respx
 
 from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
-from kingly_memory.adapters.remote.dialect import Offer, beside
+from kingly_memory.adapters.remote.dialect import Dialect, Offer, beside
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
@@ -28,7 +28,7 @@ SEED = frozenset({"store_memory", "search_semantic_memories", "initialize_memory
 ULTIMATE = frozenset({"store_memory", "create_workflow", "hybrid_search_memories"})
 
 
-class Spoken:
+class Spoken(Dialect):
     """A dialect that comes to what it is told, and counts."""
 
     address = "http://memory.example"
