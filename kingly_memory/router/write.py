@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from kingly_memory.cognition.context import ContextRules
@@ -124,38 +124,48 @@ def store(
     `noted` in its working context. What `folds` goes into a live memory that says just that, where neither has a key.
     The change raises RevisionConflict."""
     draft, secrets = without_secrets(original, context)  # here, so that no writer waits for it
+    # No closure: ten thousand are stored at once, and the garbage collector would go through nine objects of each.
+    return partial(
+        _put, draft=draft, secrets=secrets, context=context, noted=noted, if_revision=if_revision, folds=folds
+    )
 
-    def change(transaction: Transaction) -> Stored:
-        before = _by_key(transaction, context.space, draft.key)
-        if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
-            before = repair(transaction, context.space, draft.key)
-        if if_revision is not None:
-            if before is None and if_revision and draft.key is not None:
-                find_own(transaction, context.space, draft.key)
-            _check_revision(draft.key, before, if_revision)
-        memory = _memory(draft if before is None else _completed_from(draft, before.memory, context), before, context)
-        lifetime = _lifetime(transaction, draft, memory, before, context)
-        twin = _duplicate(transaction, memory, context) if folds and draft.key is None else None
-        if twin is not None:
-            memory, receipt = _merge_duplicate(transaction, draft, memory, twin, context, lifetime=lifetime)
-        elif before is not None and _is_unchanged(transaction, before, memory, context):
-            memory = before.memory
-            receipt = _with_sighting(transaction, memory, _note_use(transaction, memory, context, lifetime), context)
-        else:
-            if before is not None:
-                _clear_outdated(transaction, before, memory, context)
-            receipt = _save(
-                transaction, memory, MemoryStatus.LIVE, context, lifetime, is_new=before is None, is_requested=True
-            )
-        if secrets:
-            receipt = replace(receipt, secrets=secrets)
-        return (
-            _note_in_context(transaction, memory, receipt, context)
-            if noted
-            else Stored(receipt, memory.scope.context_id)
+
+def _put(
+    transaction: Transaction,
+    draft: Draft,
+    secrets: int,
+    context: WriteContext,
+    *,
+    noted: bool,
+    if_revision: int | None,
+    folds: bool,
+) -> Stored:
+    before = _by_key(transaction, context.space, draft.key)
+    if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
+        before = repair(transaction, context.space, draft.key)
+    if if_revision is not None:
+        if before is None and if_revision and draft.key is not None:
+            find_own(transaction, context.space, draft.key)
+        _check_revision(draft.key, before, if_revision)
+    memory = _memory(draft if before is None else _completed_from(draft, before.memory, context), before, context)
+    lifetime = _lifetime(transaction, draft, memory, before, context)
+    twin = _duplicate(transaction, memory, context) if folds and draft.key is None else None
+    if twin is not None:
+        memory, receipt = _merge_duplicate(transaction, draft, memory, twin, context, lifetime=lifetime)
+    elif before is not None and _is_unchanged(transaction, before, memory, context):
+        memory = before.memory
+        receipt = _with_sighting(transaction, memory, _note_use(transaction, memory, context, lifetime), context)
+    else:
+        if before is not None:
+            _clear_outdated(transaction, before, memory, context)
+        receipt = _save(
+            transaction, memory, MemoryStatus.LIVE, context, lifetime, is_new=before is None, is_requested=True
         )
-
-    return change
+    if secrets:
+        receipt = replace(receipt, secrets=secrets)
+    return (
+        _note_in_context(transaction, memory, receipt, context) if noted else Stored(receipt, memory.scope.context_id)
+    )
 
 
 def _note_in_context(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Stored:
