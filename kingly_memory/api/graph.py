@@ -115,7 +115,7 @@ class Graph(Family):
         names = {name for name, searched in texts.items() if any(sought in text.lower() for text in searched)}
         if not names and sought.strip():
             words_query = validation.query(query, space=self._engine.space, tags=[TAG], limit=MOST_FOUND)
-            parts = [_part(hit.memory) for hit in await self._engine.find(words_query)]
+            parts = [_part(hit.memory) for hit in await self._engine.find(words_query, is_search=True)]
             names = {name for one in parts if one is not None for name in _ends(one)}
         return _about(whole, names)
 

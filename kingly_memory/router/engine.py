@@ -319,10 +319,11 @@ class Engine:
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
-    async def find(self, query: Query) -> Results:
-        """Answer a query that has been checked, from every layer."""
+    async def find(self, query: Query, *, is_search: bool = False) -> Results:
+        """Answer a query that has been checked, from every layer. What a verb looks up for itself is no search of
+        anybody's, so `stats` does not count whether it found something."""
         await self.opened()
-        return await self.search(query, AS_FOUND)
+        return await self.search(query, AS_FOUND, is_search=is_search)
 
     async def search(
         self,
@@ -331,6 +332,7 @@ class Engine:
         *,
         assist: Assist = Assist.NONE,
         language_model: LanguageModel | None = None,
+        is_search: bool = True,
     ) -> Results:
         """The same, answered as the request says; `assist` is what that model does for it, else the configured one."""
         if query.context_id is not None:
@@ -340,7 +342,7 @@ class Engine:
             results = await self._assisted(query, request, assist, language_model)
         else:
             results = await self.searching.find(query, request, self._verdicts if is_checked else None)
-        self.note_found([hit.memory.id for hit in results if not hit.archived])
+        self.note_found([hit.memory.id for hit in results if not hit.archived], is_search=is_search)
         found = tuple((hit.memory, hit.relevance) for hit in results)
         self.services.events.emit(MemoriesFound(results.source.value, results.took_ms, query.text, found))
         return results
@@ -377,10 +379,11 @@ class Engine:
 
         return VerifiedRetriever(self.searching, model, clock=self.clock, model_is_here=is_here)
 
-    def note_found(self, memory_ids: Sequence[str]) -> None:
+    def note_found(self, memory_ids: Sequence[str], *, is_search: bool = True) -> None:
         """A search has answered with these, which are alive: each was used, and the search found something or not. What
         has ended does not come back by being found."""
-        self.usage.note_search(memory_ids, self.now_s())
+        note = self.usage.note_search if is_search else self.usage.note
+        note(memory_ids, self.now_s())
 
     # --- sweeping -----------------------------------------------------------------------------------------------------
 

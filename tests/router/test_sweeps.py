@@ -155,6 +155,15 @@ async def test_stats_count_tiers_moves_of_the_last_hour_and_what_searches_found(
     assert (await memory.stats())["promotions_last_hour"] == 0
 
 
+@pytest.mark.requirement("ARG-056")
+async def test_what_a_verb_looks_up_for_itself_is_no_search_that_found_nothing(memory: MemoryRouter) -> None:
+    await memory.store("the way that worked", key="way")
+    await memory.search("way")
+    await memory.assess_confidence("zzz")
+    await memory.route_task("zzz", ["anna", "bert"])
+    assert (await memory.stats())["hit_rate"] == 1.0
+
+
 @pytest.mark.requirement("ALM-093")
 @pytest.mark.parametrize(("is_on", "demoted"), [(True, 1), (False, 0)])
 async def test_tiers_are_asked_when_they_are_switched_on(

@@ -75,7 +75,7 @@ class ConsensusMemory:
         if (room := request.limit - len(ranked)) > 0:
             unlike = replace(request, limit=room, without_tags=frozenset({topic_tag}))
             wide = replace(unlike, include_archived=True, neighbours=False, include_semantic=False)
-            ranked += [(hit.memory, hit.relevance) for hit in await self._engine.find(wide)]
+            ranked += [(hit.memory, hit.relevance) for hit in await self._engine.find(wide, is_search=True)]
         debates = [
             (record, similarity) for memory, similarity in ranked if (record := consensus_of(memory)) is not None
         ]
