@@ -281,7 +281,7 @@ def query(
         since=moment("since", since),
         until=until_moment("until", until),
         include_archived=include_archived,
-        without_tags=unsought(tags) if wide else without_tags,
+        without_tags=without_tags | unsought(tags) if wide else without_tags,
         any_tags=None if any_tags is None else tag_list("any_tags", any_tags) or None,
         origins=None if origin is None else tuple(choice("origin", one, Origin) for one in texts("origin", origin)),
         metadata=None if filter is None else check_filter("filter", filter),

@@ -18,7 +18,7 @@ from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
 from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.testing import ManualClock
-from tests.hub.stores import Hub
+from tests.hub.stores import APP, Hub
 
 OTHER = scope_name("default", "other")
 
@@ -263,10 +263,16 @@ def test_search_gives_what_holds_most_of_the_question_first_and_nothing_below_th
     assert len(hub.find("deployment rollback", limit=2)) == 2
 
 
-@pytest.mark.parametrize("query", ["", "  \n", "🎉", '"(* NEAR', "x" * 1_000_000, "\x00"])
+@pytest.mark.parametrize("query", ["", "  \n", "🎉", '"(* NEAR', "x" * 1_000_000, "\x00", "tea\x00cup"])
 def test_every_query_has_an_answer(hub: Hub, query: str) -> None:
     hub("store_memory", content="tea")
     assert isinstance(hub.find(query), list)
+
+
+def test_a_name_with_nul_is_nobodys(hub: Hub) -> None:
+    """No text of PostgreSQL has one."""
+    assert hub.store.reader.id_of_key(APP, "tea\0cup") is None
+    assert hub.store.write(lambda transaction: transaction.id_of_key(APP, "tea\0cup"), APP).result() is None
 
 
 def test_a_reply_never_grows_beyond_what_clients_read(hub: Hub) -> None:

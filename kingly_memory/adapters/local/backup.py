@@ -131,7 +131,9 @@ def check(file: Path, *, force: bool = False) -> Backup:
                 raise InvalidInput("file", f"{file} is not whole ({problem}); use another backup")
             counted = dict(connection.execute(sql.COUNTED_SPACES))
             rows.teach(connection)
-            damaged = len(connection.execute(sql.DAMAGED_ROWS["memory"], (0, sql.SHARES)).fetchall())
+            damaged = connection.execute(
+                f"SELECT count(*) FROM ({sql.DAMAGED_ROWS['memory']})", (0, sql.SHARES)
+            ).fetchone()[0]
     except sqlite.Error as error:
         raise InvalidInput(
             "file", f"{file} is not whole ({safety.damage_in(error) or error}); use another backup"

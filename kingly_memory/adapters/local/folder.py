@@ -226,12 +226,14 @@ class Sentinel:
         self._descriptor: int | None = None
 
     def read(self) -> int | None:
-        """None when there is none, when it cannot be read, or when something else lies in its place."""
+        """None when there is none, when it cannot be opened, or when something else lies in its place. Raises OSError
+        where it cannot be read: commits may be lost, and nobody could tell."""
         try:
-            with os.fdopen(opened(self.path, os.O_RDONLY), "rb", 0) as file:
-                return self._number(file.read(_SENTINEL_BYTES))
+            descriptor = opened(self.path, os.O_RDONLY)
         except (OSError, StoreUntrusted):
             return None
+        with os.fdopen(descriptor, "rb", 0) as file:
+            return self._number(file.read(_SENTINEL_BYTES))
 
     def is_written(self) -> bool:
         """Whether a commit was ever acknowledged here."""

@@ -58,10 +58,13 @@ def connect(database: Path, how: str = "", key_name: str | None = None, **option
 def key_name_of(store: Path) -> str | None:
     """The name of the key that the store in that folder is encrypted with; None when it is not."""
     try:
-        with os.fdopen(os.open(f"{store}/{MARK}", os.O_RDONLY | CAREFULLY), "rb", 0) as file:
-            found = file.read(_MARK_BYTES) or b""
+        descriptor = os.open(f"{store}/{MARK}", os.O_RDONLY | CAREFULLY)
     except OSError:
         return None
+    try:
+        found = os.read(descriptor, _MARK_BYTES)
+    finally:
+        os.close(descriptor)  # `os.fdopen` would leave it open where a folder lies there
     name = found[:_KEY_NAME_DIGITS]
     return name.decode() if not name.strip(b"0123456789abcdef") and found == _marked(name) else None
 

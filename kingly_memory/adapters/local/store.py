@@ -212,13 +212,15 @@ class DiskStore:
         self._begin()
 
 
-def commit_together(commit: Callable[[Sequence[Any]], Sequence[Outcome]], jobs: SimpleQueue[Job | None]) -> None:
-    """The writer thread of a store: wait for one job, take whatever else is there, and tell all who wait what became of
-    theirs. None says that no more will come."""
+def commit_together(
+    commit: Callable[[Sequence[Any]], Sequence[Outcome]], jobs: SimpleQueue[Job | None], most: int = LARGEST_BATCH
+) -> None:
+    """The writer thread of a store: wait for one job, take whatever else is there, `most` of them, and tell all who
+    wait what became of theirs. None says that no more will come."""
     job = jobs.get()
     while job is not None:
         batch = [job]
-        while len(batch) < LARGEST_BATCH and not jobs.empty() and (job := jobs.get()) is not None:
+        while len(batch) < most and not jobs.empty() and (job := jobs.get()) is not None:
             batch.append(job)
         try:
             outcomes = commit([change for change, *_ in batch])

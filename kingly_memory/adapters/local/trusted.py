@@ -44,8 +44,11 @@ def _is_made_just_now(folder: Folder) -> bool:
     """True when another process made the home and listed it meanwhile: it holds the write lock from before there is a
     store until the list names it. Nothing is made for this in a home that came from elsewhere."""
     with suppress(OSError):
-        with os.fdopen(os.open(folder.write_lock, os.O_RDONLY | CAREFULLY), "rb", 0) as held:
-            lock(held.fileno(), _LOCK_WAIT_S)  # the end of the block lets go of it
+        descriptor = os.open(folder.write_lock, os.O_RDONLY | CAREFULLY)
+        try:
+            lock(descriptor, _LOCK_WAIT_S)
+        finally:
+            os.close(descriptor)  # which lets go of the lock
         return is_trusted(folder)
     return False
 

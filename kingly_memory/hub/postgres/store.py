@@ -24,6 +24,7 @@ from kingly_memory.adapters.local.store import Job, commit_together
 from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
 from kingly_memory.hub.postgres.schema import prepare
 from kingly_memory.hub.postgres.text_index import INDEX, UNINDEX, TextIndex, texts
+from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
 from kingly_memory.ports import Row, StoreReader, Transaction
 
@@ -37,6 +38,9 @@ logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # it names the hos
 _READERS = 8
 _WAIT_S = 5.0
 """Until a connection is there; a caller is then told to try again."""
+_LARGEST_BATCH = 64
+"""Changes that one transaction takes together: it holds the locks of all their spaces, and where one of them fails,
+each is tried by itself."""
 _ROW = "position, record, status"
 _BEHIND_ALL = 2**62
 """No row has that position."""
@@ -70,7 +74,7 @@ class PostgresStore:
             raise self._failure(error) from None
         self._pool.open()
         self._thread = threading.Thread(
-            target=commit_together, args=(self._commit, self._jobs), name="hub-postgres", daemon=True
+            target=commit_together, args=(self._commit, self._jobs, _LARGEST_BATCH), name="hub-postgres", daemon=True
         )
         self._thread.start()
         self._reader = Reader(self)
@@ -199,6 +203,9 @@ class _Lookups(Lookups):
         "SELECT f.name, f.owner, f.value FROM json_array_elements(%s::json) AS w "
         "JOIN km_facet AS f ON f.name = w ->> 0 AND f.owner = w ->> 1"
     )
+
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        return None if "\0" in key else super().id_of_key(space, key)  # no text of PostgreSQL has one
 
 
 class PostgresTransaction(_Lookups):

@@ -236,7 +236,7 @@ class Claim:
 
     def _link(self, transaction: Transaction, item_id: str, _: Delivery) -> _About | None:
         """A link, or the marks of a memory."""
-        source, called = item_id.rsplit(":", 1)
+        source, called = item_id.rpartition(":")[::2]  # a damaged name may have no colon, and is let go
         if called == _MARKS:
             return _About(f"what lies beside {source}", called, _marks(transaction, self.remote, MemoryId(source)))
         link = links.find(transaction, source, called)

@@ -66,6 +66,15 @@ def held(server: UltimateServer) -> list[str]:
 # --- the workflow -----------------------------------------------------------------------------------------------------
 
 
+async def test_what_was_leased_together_for_a_hub_is_refused_without_a_call(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    """Then each goes by itself."""
+    with pytest.raises(RemoteRefused, match="one thing at a time"):
+        await remote.store_many([(numbered(1), "key-1"), (numbered(2), "key-2")])
+    assert server.named("store_many") == []
+
+
 async def test_every_search_names_our_workflow(server: UltimateServer, remote: UltimateRemote) -> None:
     await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=10)
     await remote.working_memory("watch-1", space=PROJECT, timeout_s=10)

@@ -15,6 +15,7 @@ from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import Memory, Source
 from kingly_memory.ports import Delivery, RemoteLink
+from kingly_memory.router.delivery import moves
 from kingly_memory.router.delivery.moves import outbox_of_links
 from kingly_memory.router.delivery.outbox import link_item
 from kingly_memory.settings import Pace
@@ -176,6 +177,17 @@ async def test_a_link_to_what_was_erased_is_dropped(at: At) -> None:
     at.remote.down = False
     await at.memory.sync(timeout=1)
     assert (at.remote.named("link"), facet_of(at.disk, link)) == ([], None)
+
+
+async def test_a_line_of_the_outbox_whose_name_is_damaged_is_dropped_and_the_others_go_on(at: At) -> None:
+    await at.stored("a")
+    await at.stored("b")
+    outbox, due = outbox_of_links(REMOTE), moves.wanted(None, 0, at.clock.now().timestamp())
+    at.disk.write(lambda transaction: transaction.set_delivery(outbox, "nothing", due)).result()
+    await linked(at, "a", "b")
+    await at.memory.sync(timeout=1)
+    assert told(at.remote) == [("a", "b", "related", 1.0)]
+    assert at.disk.reader.deliveries([outbox], ["nothing"])[outbox] == {}
 
 
 # --- once, and in its newest form -------------------------------------------------------------------------------------
