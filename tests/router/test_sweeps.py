@@ -162,6 +162,8 @@ async def test_what_a_verb_looks_up_for_itself_is_no_search_that_found_nothing(m
     await memory.assess_confidence("zzz")
     await memory.route_task("zzz", ["anna", "bert"])
     assert (await memory.stats())["hit_rate"] == 1.0
+    await memory.stream("anna").recall("zzz")  # this is one
+    assert (await memory.stats())["hit_rate"] == 0.5
 
 
 @pytest.mark.requirement("ALM-093")

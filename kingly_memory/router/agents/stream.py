@@ -49,7 +49,8 @@ class MemoryStream:
         )
         memories: list[Memory] = []
         if request.text.strip():  # who asks for nothing has not searched in vain
-            results = await self._engine.find(replace(request, neighbours=False, include_semantic=False))
+            wanted = replace(request, neighbours=False, include_semantic=False)
+            results = await self._engine.find(wanted, is_search=True)
             memories += [hit.memory for hit in results]
         room = request.limit - len(memories)
         if room > 0:
