@@ -12,7 +12,7 @@ from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Row
 
 
-class Lookups:
+class SqlLookups:
     """Implements what both stores have of ports.Lookups. `_all` gives all rows of a statement."""
 
     _all: Callable[[str, tuple[Any, ...]], list[Any]]

@@ -19,7 +19,7 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kingly_memory.adapters.local import rows
-from kingly_memory.adapters.local.lookups import Lookups
+from kingly_memory.adapters.local.lookups import SqlLookups
 from kingly_memory.adapters.local.store import Job, commit_together
 from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
 from kingly_memory.hub.postgres.schema import prepare
@@ -194,7 +194,7 @@ def _cause(error: psycopg.Error) -> str:
     return next((words for sign, words in signs.items() if sign in text), "it does not answer")
 
 
-class _Lookups(Lookups):
+class _PostgresLookups(SqlLookups):
     _get_memory = f"SELECT {_ROW} FROM km_memory WHERE id = %s"
     _id_of_key = "SELECT id FROM km_memory WHERE space = %s AND key = %s"
     _revisions = "SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC"
@@ -208,7 +208,7 @@ class _Lookups(Lookups):
         return None if "\0" in key else super().id_of_key(space, key)  # no text of PostgreSQL has one
 
 
-class PostgresTransaction(_Lookups):
+class PostgresTransaction(_PostgresLookups):
     """What a hub's changes use of `ports.Transaction`. They save memories of those spaces, whose feeds it locks."""
 
     def __init__(self, connection: Connection[Any], spaces: Collection[str]) -> None:
@@ -304,7 +304,7 @@ class PostgresTransaction(_Lookups):
         self._connection.execute(statement, values)
 
 
-class Reader(TextIndex, _Lookups):
+class Reader(TextIndex, _PostgresLookups):
     """What a hub uses of `ports.StoreReader`."""
 
     def __init__(self, store: PostgresStore) -> None:
