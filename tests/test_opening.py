@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ def opened_sync(home: Path, remote: str | bool = False) -> SyncMemoryRouter:
 
 def our_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("kingly")}
+
+
+@pytest.mark.requirement("N17")
+@pytest.mark.parametrize("router", [MemoryRouter, SyncMemoryRouter])
+@pytest.mark.parametrize("told", [(), ("home",), (Path("home"),)])
+def test_a_router_made_without_open_says_how_one_is_opened(router: Callable[..., object], told: tuple[object]) -> None:
+    with pytest.raises(TypeError, match=r"^Open a router with (Sync)?MemoryRouter\.open\(home\)\.$"):
+        router(*told)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from kingly_memory.settings import Settings, inert
 if TYPE_CHECKING:
     from kingly_memory.app.parts import Vectors
     from kingly_memory.home.remote_names import Addresses
+    from kingly_memory.router.engine import Engine
 
 log = logging.getLogger("kingly_memory")
 
@@ -34,6 +35,11 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
     `memory = MemoryRouter.open()` works with nothing set: no remote, no key, no model, no network. Its first verb opens
     it. `await memory.close()`, leaving `async with`, or the end of its event loop closes it.
     """
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        if engine is None or isinstance(engine, str | os.PathLike):  # what one tries first
+            raise TypeError(f"Open a router with {type(self).__name__}.open(home).")
+        super().__init__(engine)
 
     @classmethod
     def open(

@@ -49,7 +49,9 @@ class Portal:
     """A router that the thread of all blocking routers runs. The first verb opens it; `close()`, leaving `with`, or the
     end of the program closes it. Safe from any thread."""
 
-    def __init__(self, awaiting: MemoryRouter) -> None:
+    def __init__(self, awaiting: MemoryRouter | None = None) -> None:
+        if awaiting is None or isinstance(awaiting, str | os.PathLike):  # what one tries first
+            raise TypeError(f"Open a router with {type(self).__name__}.open(home).")
         self._awaiting = awaiting
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = os.getpid()
