@@ -10,7 +10,8 @@ from urllib.parse import quote, unquote
 
 from kingly_memory.app.portal import Portal
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, MemoryStatus, MemoryType, Origin
+from kingly_memory.models import Hit, MemoryType, Origin
+from kingly_memory.router.write import is_kept
 from kingly_memory.validation import MOST_TOGETHER, batches
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 Router: TypeAlias = "MemoryRouter | SyncMemoryRouter"
 T = TypeVar("T")
+
+FEW = 16
+"""Turns that are looked at in the transaction: a look on a thread that reads costs as much as that of so many."""
 
 
 class Turn(NamedTuple):
@@ -96,21 +100,22 @@ async def found(memory: MemoryRouter, query: str, limit: int) -> list[Hit]:
 
 
 async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
-    """Store turns, each once however often it comes; empty ones are not stored, and what was forgotten stays so."""
-    by_key = {_key(turn): turn for turn in turns if turn.text.strip()}
-    engine = memory._engine  # noqa: SLF001  # one look for all of them
+    """Store turns, each once however often it comes; empty ones are not stored, and what was forgotten stays so.
+
+    The transaction that stores them looks at each. Of many, most were kept before and are left out by a look that keeps
+    no writer waiting.
+    """
+    new = {_key(turn): turn for turn in turns if turn.text.strip()}
+    engine, now_s = memory._engine, memory._engine.now_s()  # noqa: SLF001
 
     def is_new(key: str, turn: Turn) -> bool:
-        memory_id = engine.reader.id_of_key(engine.space, key)
-        row = None if memory_id is None else engine.reader.row(memory_id)
-        if row is None or row.status is MemoryStatus.FORGOTTEN:
-            return row is None
-        stored = engine.view.get(key)
-        return stored is None or stored.content != turn.text
+        return not is_kept(engine.reader, engine.space, key, turn.text, now_s)
 
-    drafts = await engine.read(lambda: [_draft(key, turn) for key, turn in by_key.items() if is_new(key, turn)])
-    for some in batches(drafts, MOST_TOGETHER):
-        await memory.store_many(some)
+    if len(new) > FEW:
+        new = await engine.read(lambda: {key: turn for key, turn in new.items() if is_new(key, turn)})
+    for some in batches(new.items(), MOST_TOGETHER):
+        drafts = [memory._draft_of(place, _draft(*one)) for place, one in enumerate(some)]  # noqa: SLF001
+        await engine.put_all(drafts, once=True)
 
 
 def _draft(key: str, turn: Turn) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from kingly_memory.dataclass import replace
@@ -178,11 +179,14 @@ class Engine:
             return draft
         return replace(draft, context_id=self.contexts.resolve_to_store(draft.context_id))
 
-    async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
-        """Store drafts that have been checked, in one transaction. Raises StoreError."""
+    async def put_all(self, drafts: Sequence[Draft], *, once: bool = False) -> list[Receipt]:
+        """Store drafts that have been checked, in one transaction; `once`: see `write.store_once`. Answers for those
+        that were stored. Raises StoreError."""
         context, began_s = self.write_context(), self.clock.monotonic()
-        changes = [write.store(self._in_context(draft), context, folds=True) for draft in drafts]
-        stored = await self.write(lambda transaction: [change(transaction) for change in changes])
+        store = write.store_once if once else partial(write.store, folds=True)
+        changes = [store(self._in_context(draft), context) for draft in drafts]
+        outcomes = await self.write(lambda transaction: [change(transaction) for change in changes])
+        stored = [outcome for outcome in outcomes if outcome is not None]
         await self.follow(*stored, began_s=began_s)
         return [one.receipt for one in stored]
 

@@ -28,7 +28,7 @@ from kingly_memory.models import (
     RemoteUse,
     spaces_read,
 )
-from kingly_memory.ports import Delivery, Row, Transaction, in_transaction
+from kingly_memory.ports import Delivery, Lookups, Row, Transaction, in_transaction
 from kingly_memory.router import contexts, experiences
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import moves as delivery
@@ -130,6 +130,28 @@ def store(
     )
 
 
+def store_once(original: Draft, context: WriteContext) -> Callable[[Transaction], Stored | None]:
+    """The same for what has a key and may be told again: what says so already, or was forgotten, stays as it is, and
+    the change answers with None."""
+    draft, secrets = without_secrets(original, context)
+    return partial(_put_once, draft=draft, secrets=secrets, context=context)
+
+
+def _put_once(transaction: Transaction, draft: Draft, secrets: int, context: WriteContext) -> Stored | None:
+    if draft.key is not None and is_kept(transaction, context.space, draft.key, draft.content, context.now_s):
+        return None
+    return _put(transaction, draft, secrets, context, noted=True, if_revision=None, folds=False)
+
+
+def is_kept(lookups: Lookups, space: str, key: str, text: str, now_s: float) -> bool:
+    """Whether what was stored under the key says so and can be found, or was forgotten."""
+    row = _by_key(lookups, space, key)
+    if row is None or row.status is MemoryStatus.FORGOTTEN:
+        return row is not None
+    is_over = row.status is MemoryStatus.ARCHIVED or is_expired(lifetimes.lifetime_of(lookups, row.memory.id), now_s)
+    return row.memory.content == text and not is_over
+
+
 def _put(
     transaction: Transaction,
     draft: Draft,
@@ -140,9 +162,10 @@ def _put(
     if_revision: int | None,
     folds: bool,
 ) -> Stored:
-    before = _by_key(transaction, context.space, draft.key)
-    if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
-        before = repair(transaction, context.space, draft.key)
+    memory_id = None if draft.key is None else transaction.id_of_key(context.space, draft.key)
+    before = None if memory_id is None else _of_key(transaction, memory_id, draft.key)
+    if before is None and memory_id is not None:
+        before = repair(transaction, context.space, memory_id)
     if if_revision is not None:
         if before is None and if_revision and draft.key is not None:
             find_own(transaction, context.space, draft.key)
@@ -492,9 +515,13 @@ def find_own(
     return found
 
 
-def _by_key(transaction: Transaction, space: str, key: str | None) -> Row | None:
-    memory_id = None if key is None else transaction.id_of_key(space, key)
-    row = None if memory_id is None else transaction.row(memory_id)
+def _by_key(lookups: Lookups, space: str, key: str | None) -> Row | None:
+    memory_id = None if key is None else lookups.id_of_key(space, key)
+    return None if memory_id is None else _of_key(lookups, memory_id, key)
+
+
+def _of_key(lookups: Lookups, memory_id: MemoryId, key: str | None) -> Row | None:
+    row = lookups.row(memory_id)
     return row if row is not None and row.memory.key == key else None  # else its pointer is damaged
 
 

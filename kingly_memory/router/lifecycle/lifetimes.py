@@ -5,14 +5,14 @@ from __future__ import annotations
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryStatus
-from kingly_memory.ports import Row, Transaction
+from kingly_memory.ports import Lookups, Row, Transaction
 from kingly_memory.validation import Imported
 
 _FACET = "lifetime"
 
 
-def lifetime_of(transaction: Transaction, memory_id: str) -> Lifetime | None:
-    facet = transaction.facet(_FACET, memory_id)
+def lifetime_of(lookups: Lookups, memory_id: str) -> Lifetime | None:
+    facet = lookups.facet(_FACET, memory_id)
     return None if facet is None else Lifetime.from_json(facet)
 
 
