@@ -4,6 +4,7 @@ without shared commits. Hub and database share the machine."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.serve import opened
-from tests.hub.stores import Hub, postgres_server
+from tests.hub.stores import Hub, Server, postgres_server
 
 PROJECTS, AT_ONCE = 50, 500
 CALLERS, STORES, TURNS = 64, 1_024, 5
@@ -30,16 +31,18 @@ async def measure(plan: Plan) -> list[Figure]:
     notes = plan.writer.notes(size)
     projects = min(PROJECTS, size)
     parts = {scope_name("default", f"project {number}"): notes[number::projects] for number in range(projects)}
-    with _on_postgres(fsync=False) as hub:
+    with postgres_server() as server, _hub(server) as hub:
         await asyncio.to_thread(_fill, hub, parts)
         figures = await _searching(plan, hub, parts)
-    with _on_postgres(fsync=True) as hub:
-        return figures + await asyncio.to_thread(_storing, plan, hub)
+    with postgres_server(fsync=True) as server, _hub(server) as grouping, _hub(server, largest_batch=1) as single:
+        return figures + await asyncio.to_thread(_storing, plan, grouping, single)
 
 
 @contextmanager
-def _on_postgres(*, fsync: bool) -> Iterator[Hub]:
-    with postgres_server(fsync=fsync) as server, closing(opened(Path(), server.address)) as store:
+def _hub(server: Server, largest_batch: int = CALLERS) -> Iterator[Hub]:
+    with patch("kingly_memory.hub.postgres.store._LARGEST_BATCH", largest_batch):
+        store = opened(Path(), server.address)
+    with closing(store):
         yield Hub(store)
 
 
@@ -68,26 +71,27 @@ async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
     ]
 
 
-def _storing(plan: Plan, hub: Hub) -> list[Figure]:
-    """Seconds per memory of so many callers of one project, by turns."""
-    count = STORES if not plan.is_quick else CALLERS
+def _storing(plan: Plan, grouping: Hub, single: Hub) -> list[Figure]:
+    """Seconds per memory of so many callers of one project, by turns. Each has a key, as a delivery does."""
+    count, scope = CALLERS if plan.is_quick else STORES, scope_name("default", "busy")
+    numbers = itertools.count()
 
-    def each(largest_batch: int) -> float:
+    def each(hub: Hub) -> float:
+        def store(text: str) -> None:
+            hub("store_memory", scope, content=text, idempotency_key=f"key {next(numbers)}")
+
         texts = [one.content for one in plan.writer.notes(count)]
-        with (
-            patch("kingly_memory.adapters.local.store.LARGEST_BATCH", largest_batch),
-            ThreadPoolExecutor(CALLERS) as callers,
-        ):
+        with ThreadPoolExecutor(CALLERS) as callers:
             began = time.perf_counter()
-            list(callers.map(lambda text: hub("store_memory", scope_name("default", "busy"), content=text), texts))
+            list(callers.map(store, texts))
             return (time.perf_counter() - began) / count
 
-    each(CALLERS)
+    each(grouping)
     alone, control, grouped = list[float](), list[float](), list[float]()
     for _ in range(1 if plan.is_quick else TURNS):
-        alone.append(each(1))
-        grouped.append(each(CALLERS))
-        control.append(each(1))
+        alone.append(each(single))
+        grouped.append(each(grouping))
+        control.append(each(single))
     against = "a commit for each"
     return [
         figure(f"hub, PostgreSQL: {CALLERS} callers of a project, a commit for each", alone),
