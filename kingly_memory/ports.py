@@ -727,13 +727,14 @@ class LocalStore(Protocol):
     @property
     def reader(self) -> StoreReader: ...
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         """Run the change on the writer thread, in a transaction shared with whatever else is waiting.
 
         The future resolves after the commit. A change that raises is undone alone and the others go on. Fails with
         StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored. Cancelling the future leaves
         the change to go on. `space`: which one it is about, for a store to which several hubs write. Changes of one
-        space follow each other there, whoever makes them.
+        space follow each other there, whoever makes them. `keys`: what it looks up there, for a store that is asked
+        once for those of all that waits.
         """
         ...
 

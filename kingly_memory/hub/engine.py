@@ -236,7 +236,8 @@ class Engine:
         def change(tx: Transaction) -> list[JsonObject]:
             return [store(tx, envelope) for envelope in envelopes]
 
-        return self._store.write(change, scope).result()
+        keys = [envelope.draft.key for envelope in envelopes if envelope.draft.key is not None]
+        return self._store.write(change, scope, keys).result()
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,7 @@ class ByIdentity(PostgresTransaction):
 
     def finish(self) -> None:
         """The counter has come as far as what is committed."""
+        super().finish()
         self._run("UPDATE km_scope SET sequence = (SELECT max(sequence) FROM km_memory)")
 
 
@@ -281,6 +283,71 @@ def test_what_waits_together_is_committed_together(hubs: list[Hub], monkeypatch:
     assert max(batches) >= 8
 
 
+def test_what_a_commit_asks_of_the_database_does_not_grow_with_what_waits(
+    hubs: list[Hub], asked: list[tuple[str, Any]]
+) -> None:
+    hub = hubs[0]
+    template = hub.store.reader.row(hub("store_memory", content="tea")["memory_id"])
+    assert template is not None
+
+    def counted(number: int) -> tuple[int, int]:
+        asked.clear()
+        hub("store_many", memories=[{"content": "tea", "idempotency_key": f"{number} {one}"} for one in range(number)])
+        by_one_call, has_begun, gate = len(asked), threading.Event(), threading.Event()
+
+        def block(_: Any) -> None:
+            has_begun.set()
+            gate.wait(10)
+
+        def store(tx: Any, key: str) -> None:
+            assert tx.id_of_key(APP, key) is None
+            tx.save(replace(template.memory, id=MemoryId(key), key=key), MemoryStatus.LIVE)
+
+        blocked, keys = hub.store.write(block, APP), [f"{number} of {one}" for one in range(number)]
+        assert has_begun.wait(10)
+        asked.clear()
+        waiting = [hub.store.write(partial(store, key=key), APP, [key]) for key in keys]
+        gate.set()
+        for one in (blocked, *waiting):
+            one.result()
+        return by_one_call, len(asked)
+
+    # the row of the space, its lock, keys, memories, words, and how far the feed has come
+    assert counted(2) == counted(20) == (6, 6)
+
+
+def test_a_change_finds_what_it_has_written(hubs: list[Hub]) -> None:
+    store = hubs[0].store
+    first = store.reader.row(hubs[0]("store_memory", content="tea")["memory_id"])
+    assert first is not None
+    memory = replace(first.memory, id=MemoryId("own"), key="k")
+
+    def change(tx: Any) -> list[object]:
+        before = tx.id_of_key(APP, "k")
+        tx.save(memory, MemoryStatus.LIVE)
+        during = tx.id_of_key(APP, "k"), tx.row("own").memory
+        tx.erase("own")
+        return [before, *during, tx.id_of_key(APP, "k"), tx.row("own")]
+
+    for keys in ((), ("k",)):
+        assert store.write(change, APP, keys).result() == [None, "own", memory, None, None]
+
+    def save_and_note(tx: Any) -> None:
+        tx.save(memory, MemoryStatus.LIVE)
+        tx.note_seen(memory)
+
+    store.write(save_and_note, APP).result()
+    (*_, (sequence, row)) = store.reader.changed(APP, 0, 10)
+    assert row is not None
+    assert (sequence, row.memory) == (store.reader.last_change(APP), memory)
+
+
+def test_long_memories_are_sent_one_by_one(hubs: list[Hub], asked: list[tuple[str, Any]]) -> None:
+    """A statement has at most 1 GB, and 64 callers may bring 8 MiB each."""
+    hubs[0]("store_many", memories=[{"content": "x" * 100_000, "idempotency_key": f"{one}"} for one in range(3)])
+    assert max(len(value) for _, values in asked for value in values if isinstance(value, str)) < 200_000
+
+
 def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:
     store = hubs[0].store
     gate = threading.Event()
@@ -333,6 +400,12 @@ def test_no_statement_reads_the_whole_of_a_table(
             ):
                 plan = "\n".join(line for (line,) in explained.fetchall())
                 plans[statement] = plans.get(statement, "") + plan
+        connection.execute("SET enable_seqscan = on")  # but what is looked up for many is looked up for each
+        for statement in (one for one in statements if "json_" in one):
+            (general, *parts) = statement.split("%s")
+            assert len(parts) == 1
+            plan = connection.execute(f"EXPLAIN (GENERIC_PLAN) {general}$1{parts[0]}").fetchall()
+            plans[statement] += "\n".join(line for (line,) in plan)
     assert {statement: plan for statement, plan in plans.items() if "Seq Scan" in plan} == {}
     by_words = {statement: plan for statement, plan in plans.items() if "@@" in statement}
     assert len(by_words) == 3

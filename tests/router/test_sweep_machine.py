@@ -10,7 +10,7 @@ room for two memories each.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,7 +69,7 @@ class Interrupted(PromptStore):
     before: Callable[[], object] | None = None
     left = 0
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         if self.before is not None:
             self.left -= 1
             if self.left <= 0:

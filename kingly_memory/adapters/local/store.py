@@ -79,7 +79,7 @@ class DiskStore:
         self._thread: threading.Thread | None = None
         self._engine: Engine | None = None
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         from concurrent.futures import Future  # loads logging, which a command that only reads does without
 
         future: Future[T] = Future()

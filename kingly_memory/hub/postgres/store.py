@@ -6,6 +6,7 @@ its spaces in their order, so no two hubs wait for each other in a circle, and n
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections import Counter
@@ -41,11 +42,24 @@ _WAIT_S = 5.0
 _LARGEST_BATCH = 64
 """Changes that one transaction takes together: it holds the locks of all their spaces, and where one of them fails,
 each is tried by itself."""
+_LONG = 65_536
+"""Characters of a record that does not wait for others."""
 _ROW = "position, record, status"
+_ADD = (
+    "INSERT INTO km_memory(space, key, status, type, context_id, sequence, record, id) SELECT * FROM "
+    "json_to_recordset(%s) AS r(space text, key text, status text, type text, context_id text, sequence bigint, "
+    "record text, id text)"
+)
+"""One statement for all, and JSON because a list of each column takes twenty times as long to send."""
 _BEHIND_ALL = 2**62
 """No row has that position."""
-_Change = tuple[Callable[[Transaction], Any], str]
-"""A change, and the space that it is about."""
+_IDS = (
+    "SELECT m.space, m.key, m.id FROM json_array_elements(%s) AS w "
+    "CROSS JOIN LATERAL (SELECT * FROM km_memory WHERE space = w ->> 0 AND key = w ->> 1 OFFSET 0) AS m"
+)
+"""`OFFSET 0` as in INDEX."""
+_Change = tuple[Callable[[Transaction], Any], str, Collection[str]]
+"""A change, the space that it is about, and the keys that it looks up there."""
 
 
 class PostgresStore:
@@ -83,11 +97,11 @@ class PostgresStore:
     def reader(self) -> StoreReader:
         return cast("StoreReader", self._reader)
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         if self._is_closed:
             raise RouterClosed
         future: Future[T] = Future()
-        self._jobs.put(((change, space), future, None))
+        self._jobs.put(((change, space, keys), future, None))
         return future
 
     def scrub(self, memory_ids: Collection[str]) -> None:
@@ -135,8 +149,9 @@ class PostgresStore:
             is_committing = False
             try:
                 with self._pool.connection() as connection, connection.transaction(), connection.pipeline():
-                    transaction = PostgresTransaction(connection, {space for _, space in batch})
-                    values = [change(cast("Transaction", transaction)) for change, _ in batch]
+                    transaction = PostgresTransaction(connection, {space for _, space, _ in batch})
+                    transaction.look_up({(space, key) for _, space, keys in batch for key in keys})
+                    values = [change(cast("Transaction", transaction)) for change, _, _ in batch]
                     transaction.finish()
                     is_committing = True
                 return values
@@ -201,7 +216,7 @@ class _PostgresLookups(SqlLookups):
     _facet = "SELECT value FROM km_facet WHERE name = %s AND owner = %s"
     _facets = (
         "SELECT f.name, f.owner, f.value FROM json_array_elements(%s::json) AS w "
-        "JOIN km_facet AS f ON f.name = w ->> 0 AND f.owner = w ->> 1"
+        "CROSS JOIN LATERAL (SELECT * FROM km_facet WHERE name = w ->> 0 AND owner = w ->> 1 OFFSET 0) AS f"
     )
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None:
@@ -213,7 +228,14 @@ class PostgresTransaction(_PostgresLookups):
 
     def __init__(self, connection: Connection[Any], spaces: Collection[str]) -> None:
         self._connection = connection
-        self._all = lambda statement, values: connection.execute(statement, values).fetchall()
+        self._added: list[JsonObject] = []
+        """Memories that are written before anything is looked up, and at the end."""
+
+        def written_and_read(statement: str, values: Sequence[Any]) -> list[Any]:
+            self._add()
+            return connection.execute(statement, values).fetchall()
+
+        self._all = written_and_read
         named = sorted(spaces)  # in one order for everybody
         self._run("INSERT INTO km_scope(space) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", named)
         locked = "SELECT space, sequence FROM km_scope WHERE space = ANY(%s) ORDER BY space FOR UPDATE"
@@ -223,32 +245,54 @@ class PostgresTransaction(_PostgresLookups):
         """How many live memories more each space has."""
         self._more_words = Counter[str]()
         self._unindexed: dict[str, Memory] = {}
+        self._ids: dict[tuple[str, str], MemoryId | None] = {}
+        """Who has the keys that were looked up for all changes together."""
+
+    def look_up(self, keys: Collection[tuple[str, str]]) -> None:
+        """Ask once for the ids of these keys, each with its space."""
+        self._ids = dict.fromkeys(keys)
+        for space, key, memory_id in self._all(_IDS, (json.dumps([*keys]),)) if keys else ():
+            self._ids[space, key] = MemoryId(memory_id)
+
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        if (space, key) in self._ids:
+            return self._ids[space, key]
+        return super().id_of_key(space, key)
 
     def save(self, memory: Memory, status: MemoryStatus) -> None:
         """Whoever saves a key has looked, behind the lock of its space, who has it."""
-        values = (
-            memory.scope.space, memory.key, status.value, memory.type.value, memory.scope.context_id,
-            self._next(memory.scope.space), rows.record(memory), memory.id,
-        )  # fmt: skip
+        columns: JsonObject = {
+            "space": memory.scope.space,
+            "key": memory.key,
+            "status": status.value,
+            "type": memory.type.value,
+            "context_id": memory.scope.context_id,
+            "sequence": self._next(memory.scope.space),
+            "record": rows.record(memory),
+        }
         before = self.row(memory.id) if memory.revision > 1 else None
         self._more[memory.scope.space] += status is MemoryStatus.LIVE
         if status is MemoryStatus.LIVE:
             self._unindexed[memory.id] = memory
+        if memory.key is not None:
+            self._ids[memory.scope.space, memory.key] = memory.id
         if before is None:
-            columns = "space, key, status, type, context_id, sequence, record, id"
-            self._run(f"INSERT INTO km_memory({columns}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", *values)
+            self._added.append({**columns, "id": memory.id})
+            if len(columns["record"]) > _LONG:
+                self._add()
         else:
             self._more[before.memory.scope.space] -= before.status is MemoryStatus.LIVE
             self._unindex(before.memory.scope.space, before.position)
             if before.memory.revision < memory.revision:
                 self.keep_revision(before.memory)
-            columns = "space = %s, key = %s, status = %s, type = %s, context_id = %s, sequence = %s, record = %s"
-            self._run(f"UPDATE km_memory SET {columns} WHERE id = %s", *values)
+            changed = ", ".join(f"{name} = %s" for name in columns)
+            self._run(f"UPDATE km_memory SET {changed} WHERE id = %s", *columns.values(), memory.id)
 
     def erase(self, memory_id: str) -> None:
         self._unindexed.pop(memory_id, None)
-        gone = "DELETE FROM km_memory WHERE id = %s RETURNING space, status, position"
-        for space, status, position in self._all(gone, (memory_id,)):
+        gone = "DELETE FROM km_memory WHERE id = %s RETURNING space, key, status, position"
+        for space, key, status, position in self._all(gone, (memory_id,)):
+            self._ids.pop((space, key), None)
             self._more[space] -= status == MemoryStatus.LIVE
             self._unindex(space, position)
         self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
@@ -257,6 +301,7 @@ class PostgresTransaction(_PostgresLookups):
         """How its words are written lies nowhere."""
 
     def note_seen(self, memory: Memory) -> None:
+        self._add()
         self._run("UPDATE km_memory SET sequence = %s WHERE id = %s", self._next(memory.scope.space), memory.id)
 
     def keep_revision(self, memory: Memory) -> None:
@@ -278,15 +323,14 @@ class PostgresTransaction(_PostgresLookups):
 
     def finish(self) -> None:
         """Index what was saved, say how far the feeds have come, and how much there is to find."""
-        ids, starts, written = list[str](), list[int | None](), list[str]()
+        self._add()
+        written = list[JsonObject]()
         for memory in self._unindexed.values():
             for start, words in texts(memory):
                 self._more_words[memory.scope.space] += len(words)
-                ids.append(memory.id)
-                starts.append(start)
-                written.append(" ".join(words))
-        if ids:
-            self._run(INDEX, ids, starts, written)
+                written.append({"id": memory.id, "start": start, "words": " ".join(words)})
+        if written:
+            self._run(INDEX, json.dumps(written))
         for space, last in self._last.items():
             if last != self._before[space] or self._more[space]:
                 changed = "UPDATE km_scope SET sequence = %s, live = live + %s, words = words + %s WHERE space = %s"
@@ -296,6 +340,11 @@ class PostgresTransaction(_PostgresLookups):
         """A place in the feed of that space, behind all others."""
         self._last[space] += 1
         return self._last[space]
+
+    def _add(self) -> None:
+        added, self._added = self._added, []
+        if added:
+            self._run(_ADD, json.dumps(added))
 
     def _unindex(self, space: str, position: int) -> None:
         self._more_words[space] -= sum(size for (size,) in self._all(UNINDEX, (position,)))

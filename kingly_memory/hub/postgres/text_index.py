@@ -21,9 +21,12 @@ from kingly_memory.text.writing import has_unbroken, stem, unbroken_runs, withou
 
 INDEX = (
     "INSERT INTO km_text SELECT m.position, t.start, m.space, m.type, cardinality(t.words), array_to_tsvector(t.words) "
-    "FROM (SELECT id, start, string_to_array(words, ' ') AS words "
-    "FROM unnest(%s::text[], %s::integer[], %s::text[]) AS u(id, start, words)) AS t JOIN km_memory AS m ON m.id = t.id"
+    "FROM (SELECT id, start, string_to_array(words, ' ') AS words FROM json_to_recordset(%s) "
+    "AS r(id text, start integer, words text)) AS t "
+    "CROSS JOIN LATERAL (SELECT * FROM km_memory WHERE id = t.id OFFSET 0) AS m"
 )
+"""With `OFFSET 0` each memory is looked up by its id; a planner that expects a hundred of them would read all there
+are, up to some ten thousand."""
 UNINDEX = "DELETE FROM km_text WHERE position = %s RETURNING size"
 
 _WHOLE, _PASSAGE = "m", "p"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -70,7 +70,7 @@ class LateStore(PromptStore):
         self.late = self.busy = False
         self._in_line: list[tuple[Callable[[], Future[Any]], Future[Any]]] = []
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         if not self.late and not self.busy:
             return super().write(change)
         awaited: Future[T] = Future()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,7 @@ class MortalStore(PromptStore):
 
     left: int | None = None
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         if self.left is not None:
             self.left -= 1
             if self.left < 0:

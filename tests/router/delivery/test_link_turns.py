@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
@@ -32,7 +32,7 @@ class SlowToTell(PromptStore):
 
     told = False
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         done = super().write(change)
         if self.told:
             return done
@@ -50,7 +50,7 @@ class SlowToBegin(PromptStore):
         self._waiting: list[Callable[[], None]] = []
         self._is_first = True
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
         if not self._is_first:
             return super().write(change)
         self._is_first = False
