@@ -704,8 +704,10 @@ class StoreReader(MemoryReader, Protocol):
         """How many deliveries are `pending`, `leased` and `dead`."""
         ...
 
-    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, Delivery]]:
-        """Deliveries in those states, oldest memory first."""
+    def outbox_page(
+        self, remote: str, states: Sequence[str], limit: int, *, space: str | None = None
+    ) -> list[tuple[MemoryId, Delivery]]:
+        """Deliveries of memories and documents in those states, oldest memory first; of that space, or of all."""
         ...
 
     def delivered_count(self, remote: str) -> int:

@@ -175,6 +175,19 @@ async def test_outbox_shows_and_drops_only_the_own_projects(disk: PromptStore, c
         assert [entry.key for entry in await ours.outbox()] == ["secret.key"]
 
 
+async def test_outbox_shows_what_waits_behind_a_thousand_of_another_project(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    remote = FakeRemote(clock=clock)
+    remote.down = True
+    async with router_over(disk, remote, clock, project="other") as theirs:
+        await theirs.store_many({"content": f"{number}", "significance": 0.9} for number in range(1_000))
+        async with router_over(disk, remote, clock, project="app", leads=lambda: False) as ours:
+            await ours.store("opens at six", key="gate", significance=0.9)
+            assert [entry.key for entry in await ours.outbox()] == ["gate"]
+        assert len(await theirs.outbox()) == 1_000
+
+
 @pytest.mark.requirement("A2")
 async def test_a_revision_that_is_dropped_is_not_called_delivered(disk: PromptStore, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)

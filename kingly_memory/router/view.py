@@ -510,7 +510,7 @@ class View:
             link = self._link(route)
             probe = link.next_probe if link.state is LinkState.OFFLINE else None
             for number, outbox in enumerate((route.name, outbox_of_documents(route.name))):
-                page = reader.outbox_page(outbox, states, OUTBOX_PAGE)
+                page = reader.outbox_page(outbox, states, OUTBOX_PAGE, space=self._station.space)
                 found += [(number, item_id, delivery, label, probe) for item_id, delivery in page]
         found = sorted(found, key=itemgetter(0, 1))[:OUTBOX_PAGE]
         rows = {item_id: reader.row(item_id) for number, item_id, *_ in found if not number}
@@ -518,8 +518,6 @@ class View:
         listed = []
         for _, item_id, delivery, label, probe in found:
             row, document = rows.get(item_id), documents.get(item_id, {})
-            if (document.get("space") if row is None else row.memory.scope.space) != self._station.space:
-                continue
             key = shown_place(document.get("place")) if row is None else row.memory.key
             due = delivery.due if delivery.due is None or probe is None else max(delivery.due, probe)
             due_s, is_offline = None if due is None else due - now_s, probe is not None

@@ -155,9 +155,11 @@ class Reader(TextIndex, SqlLookups):
     def outbox_counts(self, remote: str) -> Mapping[str, int]:
         return {"pending": 0, "leased": 0, "dead": 0, **dict(self._all(sql.OUTBOX_COUNTS, (remote,)))}
 
-    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, Delivery]]:
+    def outbox_page(
+        self, remote: str, states: Sequence[str], limit: int, *, space: str | None = None
+    ) -> list[tuple[MemoryId, Delivery]]:
         # In one statement: what is claimed meanwhile would stand in the page twice, or what is given back not at all.
-        found = self._all(sql.OUTBOX_PAGE, (remote, json.dumps(list(states)), limit))
+        found = self._all(sql.OUTBOX_PAGE, (remote, json.dumps(list(states)), space, space, limit))
         return [(MemoryId(item), rows.read_delivery(remote, item, columns)) for item, *columns in found]
 
     def delivered_count(self, remote: str) -> int:

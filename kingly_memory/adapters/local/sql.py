@@ -434,7 +434,12 @@ EARLY_IN_TURN = f"{_EARLY} ORDER BY max(attempts, 1), item LIMIT ?"
 first each time and be the end of that."""
 NEXT_DUE = f"SELECT min(due_s) {_OUTBOX} AND state = ?"
 OUTBOX_COUNTS = f"SELECT state, count(*) {_OUTBOX} GROUP BY state"
-OUTBOX_PAGE = f"SELECT item, {DELIVERY} {_OUTBOX} AND state IN (SELECT value FROM json_each(?)) ORDER BY item LIMIT ?"
+OUTBOX_PAGE = (
+    f"SELECT item, {DELIVERY} {_OUTBOX} AND state IN (SELECT value FROM json_each(?)) "
+    "AND (? IS NULL OR ? = coalesce((SELECT space FROM km_memory WHERE id = item), (SELECT iif(json_valid(said), "
+    "json_extract(said, '$.space'), NULL) FROM (SELECT substr(value, 1, instr(value, char(10))) AS said FROM km_facet "
+    "WHERE name = 'document' AND owner = item)))) ORDER BY item LIMIT ?"
+)
 DELIVERED_COUNT = (
     "SELECT count(*) FROM km_delivery AS d INDEXED BY km_remote_id JOIN km_memory AS m ON m.id = d.item "
     "WHERE d.remote = ? AND d.remote_id IS NOT NULL AND d.state = 'delivered' AND m.status IN ('live', 'archived')"
