@@ -154,7 +154,7 @@ async def audit(order: Order, diary: Diary, remote: KillRemote) -> Findings:
         dropped=effects.lost_replies,
         lost=lost(rows, diary),
         duplicated=[*_repeated(effects.keys), *(one for one, copies in effects.held.items() if len(copies) > 1)],
-        undelivered=[row.memory.id for row in rows if not _is_right(row, effects)],
+        undelivered=[_told(row, effects) for row in rows if not _is_right(row, effects)],
         leaked=effects.heard.count(QUIET),
         damaged=complaints(Path(order.home)),
     )
@@ -201,6 +201,12 @@ def _is_right(row: Row, effects: Effects) -> bool:
     if row.memory.significance > REMOTE_ABOVE:
         return there == [row.memory.content]
     return True
+
+
+def _told(row: Row, effects: Effects) -> str:
+    """What the remote holds of a memory, and what it was told in which order, beside what is here."""
+    memory, keys = row.memory, [key for key in effects.keys if key.startswith(row.memory.id)]
+    return f"{memory.id}, {row.status} here: {memory.content!r}; there: {effects.held.get(memory.id)}; told: {keys}"
 
 
 def _repeated(keys: list[str]) -> list[str]:
