@@ -7,6 +7,7 @@
 | leased | pending and due, leased and lapsed | leased | a process takes it; a lapsed lease counts as an attempt |
 | acknowledged | leased | delivered | the remote took the newest change |
 | acknowledged | leased | pending, due now | the remote took an earlier change |
+| acknowledged | leased | pending, due soon | the remote forgot it, and may take an unanswered update of it yet |
 | postponed | leased | pending, due later | no answer, an error that may pass, a refused token |
 | refused | leased | dead | a clear refusal, or the tenth that is not clear |
 | refused | leased | pending, due later | fewer than ten, or a newer change waits |
@@ -30,6 +31,8 @@ from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory
 from kingly_memory.ports import Delivery, RemoteDocument, RemoteLink, RemoteMarks
 from kingly_memory.router.delivery.routes import Routes
 
+LATE_S = 10.0
+"""What was not answered by then arrives no more: twice as long as a call may take."""
 MOST_REFUSALS = 10
 """That many which are not clear are as good as a clear one: who answers is there, and does not want it."""
 
@@ -58,8 +61,9 @@ def dropped(before: Delivery) -> Delivery:
 
 
 def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
-    # Until the remote has given an id, it may hold the change of the first try, and answers later ones by that.
-    first = before.first_sent if before.remote_id is not None else before.first_sent or before.wanted
+    # What was sent and not answered may still arrive, behind what is sent now. So nothing goes under a later number
+    # before the remote has confirmed that one: a repeat of it has no second effect, whichever comes first.
+    first = before.first_sent or before.wanted
     tried = before.attempts + (before.state is DeliveryState.LEASED)
     return replace(
         before, state=DeliveryState.LEASED, owner=owner, due=now_s + lease_s, first_sent=first, attempts=tried
@@ -76,8 +80,10 @@ def held(before: Delivery, due: float) -> Delivery:
     return replace(before, state=DeliveryState.PENDING, owner=None, due=due, attempts=tried)
 
 
-def acknowledged(before: Delivery, change: int, remote_id: str | None, now_s: float) -> Delivery:
-    """The remote has confirmed `change`.
+def acknowledged(
+    before: Delivery, change: int, remote_id: str | None, now_s: float, *, again: bool = False
+) -> Delivery:
+    """The remote has confirmed `change`; `again`: it is to do so once more, a little later.
 
     Forgetting what was never confirmed leaves no remote id. Then `first_sent` stays: the remote may remember the key of
     the first store, and would answer a repeat of it without bringing the memory back.
@@ -94,6 +100,8 @@ def acknowledged(before: Delivery, change: int, remote_id: str | None, now_s: fl
     )
     if change < before.wanted:
         return replace(done, state=DeliveryState.PENDING, due=now_s)
+    if again:
+        return replace(done, state=DeliveryState.PENDING, due=now_s + LATE_S, first_sent=change)
     return replace(done, state=DeliveryState.DELIVERED, due=None)
 
 
@@ -109,10 +117,11 @@ def postponed(before: Delivery, reason: str, due: float) -> Delivery:
 
 
 def refused(before: Delivery, change: int, reason: str, *, clear: bool, due: float) -> Delivery:
-    """The remote will not take `change`. A newer change does not die with it."""
+    """The remote will not take `change`. A newer change does not die with it, and needs no repeat of it."""
+    answered = replace(before, first_sent=0 if before.remote_id is not None else before.first_sent)
     if change < before.wanted:
-        return postponed(replace(before, refusals=0), reason, due)
-    counted = postponed(replace(before, refusals=before.refusals + 1), reason, due)
+        return postponed(replace(answered, refusals=0), reason, due)
+    counted = postponed(replace(answered, refusals=before.refusals + 1), reason, due)
     if clear or counted.refusals >= MOST_REFUSALS:
         return replace(counted, state=DeliveryState.DEAD, due=None)
     return counted
@@ -131,10 +140,10 @@ def retried(before: Delivery, now_s: float) -> Delivery:
 def confirmed_change(sent: Delivery) -> int:
     """Which change the answer to a store confirms, given the delivery as it was leased.
 
-    A remote may answer a repeated first store from the earlier try, which carried an older revision. Then only that one
-    is confirmed, and the newer one follows as an update.
+    A remote may answer a repeat from the earlier try, which carried an older revision. Then only that one is confirmed,
+    and the newer one follows as an update.
     """
-    return sent.wanted if sent.remote_id is not None else min(sent.first_sent, sent.wanted)
+    return min(sent.first_sent, sent.wanted)
 
 
 def backoff_s(attempts: int, longest_s: float, chance: float) -> float:
@@ -191,18 +200,24 @@ class Leased:
         return self.leased.wanted if self.forgotten else confirmed_change(self.leased)
 
     @property
+    def may_come_back(self) -> bool:
+        """True of what is forgotten while an update of it, sent and not answered, may arrive yet."""
+        return self.forgotten and self.leased.remote_id is not None and self.leased.first_sent < self.leased.wanted
+
+    @property
     def idempotency_key(self) -> str:
-        """Our id for the first store, `<id>.<change>` for every later change. Never anything random.
+        """Our id for the first store, `<id>.<change>` for every later change that was sent. Never anything random.
 
         A restored home numbers its changes as it did after the backup, when it said something else: there it is
         `<id>.<incarnation>.<change>`. Where the remote said that it has a later change already and holds another text,
         this one is sent again as `<id>.r<attempts>.<change>`: whoever knows an id could number a change of his so high
         that no later one of ours would count.
         """
+        change = self.confirms
         if isinstance(self.subject, Memory):
-            is_first, change = self.leased.remote_id is None and not self.forgotten, self.leased.wanted
+            is_first = self.leased.remote_id is None and not self.forgotten
         else:  # of a link no remote id is kept
-            is_first, change = self.confirms == 1, self.confirms
+            is_first = change == 1
         own = f"r{self.before.attempts}" if self.before.last_error == OVERTAKEN else ""
         return (
             self.first_key if is_first else ".".join(filter(None, (self.first_key, self.incarnation, own, str(change))))

@@ -336,7 +336,13 @@ class Sender:
     def _move(self, item: Leased, outcome: str | RemoteError | None, now_s: float) -> Callable[[Delivery], Delivery]:
         """What becomes of a delivery, by what came of it."""
         if not isinstance(outcome, RemoteError):
-            took = partial(delivery.acknowledged, change=item.confirms, remote_id=outcome, now_s=now_s)
+            took = partial(
+                delivery.acknowledged,
+                change=item.confirms,
+                remote_id=outcome,
+                now_s=now_s,
+                again=item.may_come_back,
+            )
             return took if isinstance(item.subject, Memory) else lambda found: replace(took(found), first_sent=0)
         if isinstance(outcome, RemoteUnavailable):
             due = self._due_after(item, outcome.retry_after_s)
@@ -525,19 +531,19 @@ def failed(batch: Sequence[Leased], answer: Answer) -> set[str]:
     """The ids of what has to wait before it is sent again."""
     if isinstance(answer, RemoteError):
         return {item.id for item in batch}
-    outcomes = zip(batch, answer, strict=True)
     return {
-        item.id for item, outcome in outcomes if isinstance(outcome, RemoteRefused) and not goes_at_once(outcome, item)
+        item.id
+        for item, outcome in zip(batch, answer, strict=True)
+        if (isinstance(outcome, RemoteRefused) and not goes_at_once(outcome, item)) or item.may_come_back
     }
 
 
 def meant(item: Leased, outcome: str | RemoteError | None) -> str | RemoteError | None:
-    """What came of a delivery. A remote that answers a later first store by its text of an earlier one has confirmed
-    that one."""
+    """What came of a delivery. A remote that answers the repeat of an earlier change by its text of that one has
+    confirmed it."""
     if not isinstance(outcome, RemoteRefused) or outcome.code != OVERTAKEN or outcome.remote_id is None:
         return outcome
-    is_first = item.leased.remote_id is None and item.confirms < item.leased.wanted
-    return outcome.remote_id if is_first else outcome
+    return outcome.remote_id if item.confirms < item.leased.wanted else outcome
 
 
 def goes_at_once(error: RemoteError, item: Leased) -> bool:

@@ -157,10 +157,16 @@ def test_delivered_means_that_the_newest_change_is_acknowledged(seen: list[Deliv
 
 
 @given(courses())
-def test_a_remote_id_is_never_forgotten_and_ends_the_doubt_about_the_first_store(seen: list[Delivery]) -> None:
+def test_a_remote_id_is_never_forgotten(seen: list[Delivery]) -> None:
     for before, after in pairwise(seen):
         assert before.remote_id is None or after.remote_id == before.remote_id
-    assert all(facet.first_sent == 0 for facet in seen if facet.remote_id is not None)
+
+
+@given(courses())
+def test_what_was_sent_is_in_doubt_until_it_is_confirmed(seen: list[Delivery]) -> None:
+    for before, after in pairwise(seen):
+        is_over = after.acknowledged >= before.first_sent or after.state is DeliveryState.PENDING
+        assert after.first_sent == before.first_sent or not before.first_sent or is_over
 
 
 @given(courses())

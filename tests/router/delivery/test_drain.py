@@ -107,6 +107,38 @@ async def test_recovery_delivers_the_backlog_once_and_in_order_and_searches_are_
 
 
 @pytest.mark.requirement("KNG-047")
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_change_that_was_not_answered_and_arrives_late_overwrites_no_later_one(at: At, first: bool) -> None:
+    if not first:
+        await at.memory.store("opens at five", key="gate", wait=5)
+    at.remote.script(BUSY)
+    await at.memory.store("opens at six", key="gate")
+    await at.clock.settle()
+    unanswered = at.remote.named("store")[-1]
+    assert unanswered.arguments["memory"].content == "opens at six"
+    await at.memory.store("opens at seven", key="gate")
+    await at.memory.sync(timeout=5)
+    assert at.outbox == (0, 0, 0)
+    await at.remote.store(**unanswered.arguments)
+    assert held(at.remote) == ["opens at seven"]
+
+
+@pytest.mark.requirement("KNG-047")
+async def test_an_update_that_was_not_answered_and_arrives_late_brings_nothing_back(at: At) -> None:
+    await at.memory.store("opens at five", key="gate", wait=5)
+    at.remote.script(BUSY)
+    await at.memory.store("opens at six", key="gate")
+    await at.clock.settle()
+    await at.memory.forget("gate")
+    await at.memory.sync(timeout=5)
+    assert len(at.remote.named("forget")) == 1
+    await at.remote.store(**at.remote.named("store")[-1].arguments)
+    assert held(at.remote) == ["opens at six"]
+    await at.clock.advance(10)
+    assert (held(at.remote), at.outbox) == ([], (0, 0, 0))
+
+
+@pytest.mark.requirement("KNG-047")
 async def test_memories_leased_when_the_link_breaks_keep_their_places(at: At) -> None:
     contents = [f"{number:02}" for number in range(40)]
     at.remote.down = True
