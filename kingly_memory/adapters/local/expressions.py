@@ -1,16 +1,15 @@
-"""What the text index is asked: for words, and for scope, type, status and tags, which stand in it as tokens; and the
-same as conditions on the columns of rows.
+"""What the text index is asked: for words, and for scope, type, status and tags, which stand in it as tokens (`rows`);
+and the same as conditions on the columns of rows.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from kingly_memory.adapters.local import sql
-from kingly_memory.digests import sha256
+from kingly_memory.adapters.local.rows import status_token, token, type_token
 from kingly_memory.models import MemoryStatus, MemoryType, Query
 
 _METADATA = "json_extract(c.value, '$.metadata"
@@ -18,39 +17,6 @@ _COMPARED = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _EXACT = 2**53
 """Whole numbers below it are the same as floats."""
 _IN_SCOPE = "instr(' ' || m.scope || ' ', ?) > 0"
-
-# --- tokens -----------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=512)
-def scope_tokens(space: str, agent: str | None, context_id: str | None, kind: MemoryType, tags: tuple[str, ...]) -> str:
-    """The scope, type and tags of a memory, each as one token of the text index."""
-    found = [token("p", space)]
-    if agent is not None:
-        found.append(token("a", agent))
-    if context_id is not None:
-        found.append(token("c", context_id))
-    return " ".join([*found, type_token(kind), *[token("g", tag) for tag in tags]])
-
-
-def token(kind: Literal["p", "a", "c", "g"], text: str) -> str:
-    """The index token of a project, agent, context or tag. Digested, because the stemmer of the index would match `app`
-    with `apps`."""
-    return kind + digest(text)
-
-
-def type_token(kind: MemoryType) -> str:
-    return "y" + kind
-
-
-def status_token(status: MemoryStatus) -> str:
-    return "v" + status
-
-
-@lru_cache(maxsize=512)
-def digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:20]
-
 
 # --- filters ----------------------------------------------------------------------------------------------------------
 

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from kingly_memory.adapters.local.expressions import scope_tokens, status_token
 from kingly_memory.dataclass import replace
-from kingly_memory.digests import blake2b
+from kingly_memory.digests import blake2b, sha256
 from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryStatus, MemoryType, Origin, Scope
 from kingly_memory.ports import Delivery, Row
 from kingly_memory.text.writing import has_unbroken
@@ -181,6 +180,39 @@ def counted_as(space: str, kind: str, status: str) -> tuple[str, str] | None:
     if status == MemoryStatus.ARCHIVED:
         return space, "archived"
     return (space, kind) if status == MemoryStatus.LIVE else None
+
+
+# --- tokens -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def scope_tokens(space: str, agent: str | None, context_id: str | None, kind: MemoryType, tags: tuple[str, ...]) -> str:
+    """The scope, type and tags of a memory, each as one token of the text index."""
+    found = [token("p", space)]
+    if agent is not None:
+        found.append(token("a", agent))
+    if context_id is not None:
+        found.append(token("c", context_id))
+    return " ".join([*found, type_token(kind), *[token("g", tag) for tag in tags]])
+
+
+def token(kind: Literal["p", "a", "c", "g"], text: str) -> str:
+    """The index token of a project, agent, context or tag. Digested, because the stemmer of the index would match `app`
+    with `apps`."""
+    return kind + digest(text)
+
+
+def type_token(kind: MemoryType) -> str:
+    return "y" + kind
+
+
+def status_token(status: MemoryStatus) -> str:
+    return "v" + status
+
+
+@lru_cache(maxsize=512)
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:20]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

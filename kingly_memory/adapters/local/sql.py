@@ -65,8 +65,8 @@ SCHEMA: dict[str, str] = {
     # Positions ascend and are never given twice, so whoever has read up to one finds what is new behind it. `key` is
     # the key that the memory is found by. `unbroken` says that the content holds a script without word breaks.
     # `said` is a digest of what a memory without a key says: who says just that again means the same memory.
-    # `scope` has what the text index finds it by beside its words (`expressions.scope_tokens`): FTS5 has to be told
-    # the very tokens once more when it drops a text.
+    # `scope` has what the text index finds it by beside its words (`rows.scope_tokens`): FTS5 has to be told the very
+    # tokens once more when it drops a text.
     "km_memory": (
         "CREATE TABLE km_memory(position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, status TEXT, space TEXT, "
         "context TEXT, type TEXT, key TEXT, revision INTEGER, significance REAL, created_s REAL, "

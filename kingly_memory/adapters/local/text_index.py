@@ -31,7 +31,6 @@ from kingly_memory.adapters.local.expressions import (
     in_scope,
     match_expression,
     readable,
-    token,
 )
 from kingly_memory.models import Query
 from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
@@ -234,7 +233,7 @@ class TextIndex:
     def frequencies(
         self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
     ) -> dict[str, int]:
-        own = in_scope([token("p", one) for one in query.spaces])
+        own = in_scope([rows.token("p", one) for one in query.spaces])
         counted: dict[str, int] = {}
         with self._connections.until(deadline_s):
             for term in terms:

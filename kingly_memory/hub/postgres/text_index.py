@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kingly_memory.adapters.local import rows
-from kingly_memory.adapters.local.expressions import digest
+from kingly_memory.adapters.local.rows import digest
 from kingly_memory.models import Memory, Query
 from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
 from kingly_memory.retrieval.lexical import LENGTH, SATURATION, rarity

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.local import expressions, rows, transaction
+from kingly_memory.adapters.local import rows, transaction
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import MemoryStatus
 from kingly_memory.ports import Transaction
@@ -149,7 +149,7 @@ def test_no_word_finds_the_scope_token_that_it_looks_like(
     project = uuid4().hex
     put(shared, memory("東京", project=project, agent=agent, tags=(agent,)), status=status)
     row = shared.reader.page(ask(project=project), tuple(MemoryStatus), 1, None)[0]
-    for token in [expressions.status_token(status), *rows.columns(row.memory, status, 0.0)[-1].split()]:
+    for token in [rows.status_token(status), *rows.columns(row.memory, status, 0.0)[-1].split()]:
         for word in (token, stem(token), token + ending, stem(token) + ending, "é" + token, token.upper()):
             assert match(shared, word, project=project, include_archived=True).found == ()
 
