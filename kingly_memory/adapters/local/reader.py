@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.expressions import match_expression
-from kingly_memory.adapters.local.lookups import SqlLookups
 from kingly_memory.adapters.local.text_index import ROWS_AT_ONCE, TextIndex, read
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, MemoryStatus, MemoryType, Query
@@ -36,7 +35,7 @@ _ALL = -1
 _MEMORIES = sql.MEMORIES.format(marks=sql.marks(range(ROWS_AT_ONCE)))
 
 
-class Reader(TextIndex, SqlLookups):
+class Reader(TextIndex, rows.SqlLookups):
     """Implements ports.StoreReader. A store that does not exist yet reads as empty."""
 
     def __init__(self, connections: Connections) -> None:

@@ -1,4 +1,4 @@
-"""How memories, facets and deliveries lie in the rows of the store, and how they are read back.
+"""How memories, facets and deliveries lie in the rows of the store, and how they are looked up and read back.
 
 A row that is damaged, or that another program wrote, is left out and logged.
 """
@@ -12,8 +12,10 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
+from kingly_memory.adapters.local import sql
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import blake2b, sha256
+from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryStatus, MemoryType, Origin, Scope
 from kingly_memory.ports import Delivery, Row
 from kingly_memory.text.writing import has_unbroken
@@ -339,3 +341,46 @@ def _leave_out(row_name: str, value: Any, error: Exception) -> None:
     described = row_name if found is None else f"{row_name}, memory {found[1]},"
     log = logging.getLogger("kingly_memory.store")
     log.warning("%s of the memory store cannot be read and is left out (%s)", described, type(error).__name__)
+
+
+# --- looking up -------------------------------------------------------------------------------------------------------
+
+
+class SqlLookups:
+    """What a change and a reader look up alike, in a home's store and in a hub's PostgreSQL: implements what both have
+    of ports.Lookups, and only the statements differ. `_all` gives all rows of a statement."""
+
+    _all: Callable[[str, tuple[Any, ...]], list[Any]]
+    _get_memory, _id_of_key, _revisions = sql.GET_MEMORY, sql.ID_OF_KEY, sql.REVISIONS
+    _facet, _facets = sql.FACET, sql.FACETS
+    """`_facets` is given a JSON list of names, each with an owner."""
+
+    def row(self, memory_id: str) -> Row | None:
+        for position, record, status in self._all(self._get_memory, (memory_id,)):
+            return read_row(position, record, status, memory_id)
+        return None
+
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        for (memory_id,) in self._all(self._id_of_key, (space, key)):
+            return MemoryId(memory_id)
+        return None
+
+    def revisions(self, memory_id: str) -> list[Memory]:
+        found = (read_record(record) for (record,) in self._all(self._revisions, (memory_id,)))
+        return [memory for memory in found if memory is not None and memory.id == memory_id]
+
+    def facet(self, name: str, owner: str) -> JsonObject | None:
+        for (value,) in self._all(self._facet, (name, owner)):
+            return read_facet(name, value)
+        return None
+
+    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
+        return self.facets_of({name: owners})[name]
+
+    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        pairs = [(name, owner) for name, owners in wanted.items() for owner in owners]
+        found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
+        for name, owner, value in self._all(self._facets, (json.dumps(pairs),)) if pairs else ():
+            if (facet := read_facet(name, value)) is not None:
+                found[name][owner] = facet
+        return found

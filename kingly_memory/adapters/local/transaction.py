@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
-from kingly_memory.adapters.local.lookups import SqlLookups
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus
@@ -116,7 +115,7 @@ def _is_used(connection: sqlite3.Connection, word: str) -> bool:
     return len(found) == MOST_ASKED or any(word in _WORD.findall(text.casefold()) for (text,) in found)
 
 
-class DiskTransaction(SqlLookups):
+class DiskTransaction(rows.SqlLookups):
     """Implements ports.Transaction on the writer thread, between BEGIN and COMMIT.
 
     Index entries and counts are written at its end, for all changes together.

@@ -20,7 +20,6 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kingly_memory.adapters.local import rows
-from kingly_memory.adapters.local.lookups import SqlLookups
 from kingly_memory.adapters.local.store import Job, commit_together
 from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
 from kingly_memory.hub.postgres.schema import prepare
@@ -209,7 +208,7 @@ def _cause(error: psycopg.Error) -> str:
     return next((words for sign, words in signs.items() if sign in text), "it does not answer")
 
 
-class _PostgresLookups(SqlLookups):
+class _PostgresLookups(rows.SqlLookups):
     _get_memory = f"SELECT {_ROW} FROM km_memory WHERE id = %s"
     _id_of_key = "SELECT id FROM km_memory WHERE space = %s AND key = %s"
     _revisions = "SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC"
