@@ -15,7 +15,7 @@ from kingly_memory.models import Memory, MemoryStatus, Query
 from kingly_memory.ports import StoreReader, Transaction, in_transaction
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
-from kingly_memory.router.delivery.moves import receipt_of
+from kingly_memory.router.delivery.routes import receipt_of
 from kingly_memory.router.view import Station, pages
 from kingly_memory.router.write import Stored, WriteContext
 

@@ -337,7 +337,7 @@ class View:
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
         """Where a memory is now, and where it stands with every remote; None when it is not there."""
-        from kingly_memory.router.delivery.moves import receipt_of
+        from kingly_memory.router.delivery.routes import receipt_of
 
         row = self._store.reader.row(memory_id)
         if row is None:

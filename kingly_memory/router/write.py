@@ -33,9 +33,8 @@ from kingly_memory.router import contexts, experiences
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.known_remotes import add, is_earlier, know
-from kingly_memory.router.delivery.moves import receipt_of
 from kingly_memory.router.delivery.outbox import earlier_delivery, every_remote, first_delivery
-from kingly_memory.router.delivery.routes import Routes, added_to
+from kingly_memory.router.delivery.routes import Routes, added_to, receipt_of
 from kingly_memory.router.lifecycle import archive, lifetimes, summaries, usage
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
