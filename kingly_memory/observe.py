@@ -111,24 +111,3 @@ Event = (
     | MemoriesSwept
 )
 Observer = Callable[[Event], None]
-
-
-class Events:
-    """Hands each event to the observers of one router. An observer runs in the caller's thread and must be quick; what
-    it raises is logged, for a memory must not depend on who watches it."""
-
-    def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
-        self._observers = observers
-
-    @property
-    def are_heard(self) -> bool:
-        """Whether anybody hears of events, which need not be made else."""
-        return bool(self._observers) or log.isEnabledFor(logging.DEBUG)
-
-    def emit(self, event: Event) -> None:
-        log.debug("%s %r", type(event).__name__, event)
-        for observer in self._observers:
-            try:
-                observer(event)
-            except Exception as error:  # noqa: BLE001  # somebody else's code
-                log.warning("an observer failed at %s: %s", type(event).__name__, type(error).__name__)

@@ -18,12 +18,12 @@ from kingly_memory.cognition.context import ContextRules
 from kingly_memory.errors import KinglyMemoryError, RouterClosed
 from kingly_memory.lifecycle.lifetimes import usual_lifetimes
 from kingly_memory.lifecycle.policies import LifecycleRules
-from kingly_memory.observe import Events, Observer
+from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Transaction
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.remotes.connections import RemoteConnection, Remotes
 from kingly_memory.router.search.embedding import Embedding
-from kingly_memory.router.services import RemotePart, Services
+from kingly_memory.router.services import Events, RemotePart, Services
 from kingly_memory.router.sweep.steward import Lock, Sweeper
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings

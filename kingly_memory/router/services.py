@@ -4,13 +4,14 @@ whose turn it is."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from kingly_memory.dataclass import dataclass, field
-from kingly_memory.observe import Events
+from kingly_memory.observe import Event, Observer, log
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
 from kingly_memory.router.delivery.routes import Route
 from kingly_memory.settings import Settings
@@ -53,6 +54,27 @@ class Callers:
         theirs_s = time.monotonic() + self._OTHERS * worked_s
         while (wait_s := min(theirs_s, self.called_s + self._THERE_S) - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(wait_s)
+
+
+class Events:
+    """Hands each event to the observers of one router. An observer runs in the caller's thread and must be quick; what
+    it raises is logged, for a memory must not depend on who watches it."""
+
+    def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
+        self._observers = observers
+
+    @property
+    def are_heard(self) -> bool:
+        """Whether anybody hears of events, which need not be made else."""
+        return bool(self._observers) or log.isEnabledFor(logging.DEBUG)
+
+    def emit(self, event: Event) -> None:
+        log.debug("%s %r", type(event).__name__, event)
+        for observer in self._observers:
+            try:
+                observer(event)
+            except Exception as error:  # noqa: BLE001  # somebody else's code
+                log.warning("an observer failed at %s: %s", type(event).__name__, type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)

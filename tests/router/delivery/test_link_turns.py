@@ -12,14 +12,13 @@ import pytest
 
 from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import LinkState
-from kingly_memory.observe import Events
 from kingly_memory.ports import LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.delivery.link import Link
 from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.services import RemotePart, Services
+from kingly_memory.router.services import Events, RemotePart, Services
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.testing.fakes import FakeCall
 from tests.router_bench import CALM, REMOTE, PromptStore

@@ -14,14 +14,13 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import LinkState
-from kingly_memory.observe import Events
 from kingly_memory.ports import Remote
 from kingly_memory.router.delivery.link import Link
 from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.services import RemotePart, Services
+from kingly_memory.router.services import Events, RemotePart, Services
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore
