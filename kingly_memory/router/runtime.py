@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
-import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent import futures
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from kingly_memory.cognition.context import ContextRules
@@ -23,14 +19,12 @@ from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, Lo
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.remotes.connections import RemoteConnection, Remotes
 from kingly_memory.router.search.embedding import Embedding
-from kingly_memory.router.services import Events, RemotePart, Services
+from kingly_memory.router.services import Events, RemotePart, Services, SharedThreads
 from kingly_memory.router.sweep.steward import Lock, Sweeper
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.router")
-P = ParamSpec("P")
-T = TypeVar("T")
 
 ModelInUse = AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]
 """The language model that the settings name, if they name one, and whether it runs on this machine."""
@@ -223,60 +217,3 @@ class Runtime:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-# --- threads ----------------------------------------------------------------------------------------------------------
-
-
-class SharedThreads(Executor):
-    """A router's share in the pool of that name, which all routers of the process share: twenty projects need no more
-    threads than one. The pool ends when the last router that uses it shuts its share down. A process that was forked
-    has pools of its own: threads do not survive a fork."""
-
-    def __init__(self, name: str, most: int) -> None:
-        self._name = name
-        self._most = most
-        self._key = ("", 0)
-        self._pool: ThreadPoolExecutor | None = None
-        self._own: set[Future[object]] = set()
-        self._is_shut = False
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Raises RuntimeError once this share is shut down, whoever else uses the pool."""
-        with _lock:
-            if self._is_shut:
-                raise RuntimeError("this router's threads have ended")
-            if self._pool is None:  # the first use: who never needs a thread keeps none for others
-                self._key = (self._name, os.getpid())
-                pool, users = _pools.get(self._key) or (ThreadPoolExecutor(self._most, self._name), 0)
-                self._pool, _pools[self._key] = pool, (pool, users + 1)
-            future = self._pool.submit(fn, *args, **kwargs)
-        self._own.add(future)  # type: ignore[arg-type]  # whatever it gives
-        future.add_done_callback(self._own.discard)
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Wait for what this router has under way, and for nobody else's."""
-        with _lock:
-            self._is_shut, pool, self._pool = True, self._pool, None
-        if pool is None:
-            return
-        own = list(self._own)
-        for future in own if cancel_futures else ():
-            future.cancel()
-        if wait:
-            futures.wait(own)
-        with _lock:
-            _, users = _pools[self._key]
-            _pools[self._key] = (pool, users - 1)
-            if users == 1:
-                del _pools[self._key]
-        if users == 1:
-            pool.shutdown(wait)
-
-
-_pools: dict[tuple[str, int], tuple[ThreadPoolExecutor, int]] = {}
-"""By name and process: the pool, and how many routers use it."""
-_lock = threading.Lock()
-# A fork waits until nobody holds it: else the child could never get it.
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
