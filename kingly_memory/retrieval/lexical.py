@@ -8,8 +8,11 @@ store that is nearly every word. Here each word counts, and words that stand sid
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from kingly_memory.models import Memory, MemoryType
@@ -110,6 +113,50 @@ class Term(NamedTuple):
     stems: frozenset[str]
     weight: float
     rows: int
+
+
+# --- common words ---------------------------------------------------------------------------------------------------
+
+_ENDINGS = ("s", "ed", "ing", "er", "est", "ly", "ness", "less", "ful", "ment", "able")
+_HISSING = ("s", "x", "z", "ch", "sh", "o")
+SHORTEST_MISTYPED = 4
+"""Characters of a word below which it is right as it is."""
+
+
+def is_doubtful(word: str) -> bool:
+    """Whether a word in lower case, which no memory has, may be mistyped: common words are right as they are."""
+    return len(word) >= SHORTEST_MISTYPED and not is_common(word)
+
+
+def is_common(word: str) -> bool:
+    """Whether a word in lower case is a form of a frequent English word or a frequent name: nobody mistypes another
+    word into one of them by accident, so it is meant, though no memory has it."""
+    return word in STOP_WORDS or word in IRREGULAR or not _common().isdisjoint(_plain(word))
+
+
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(Path(__file__).with_name("common_words.txt").read_text("utf-8").split())
+
+
+def _plain(word: str) -> Iterator[str]:
+    """What the word may be a form of."""
+    yield word
+    for ending in _ENDINGS:
+        if not word.endswith(ending):
+            continue
+        rest = word.removesuffix(ending)
+        yield rest
+        if ending != "s":
+            yield rest + "e"
+        if rest.endswith("i"):
+            yield rest[:-1] + "y"
+        if ending in ("ed", "ing", "er", "est") and re.search(r"[aeiou]([bdgklmnprtv])\1$", rest):
+            yield rest[:-1]  # stopped, planning, bigger
+    if word.endswith("ies"):
+        yield word[:-3] + "y"
+    elif word.endswith("es") and word[:-2].endswith(_HISSING):
+        yield word[:-2]
 
 
 # --- a memory's own words -------------------------------------------------------------------------------------------

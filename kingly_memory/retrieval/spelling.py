@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kingly_memory.retrieval.lexical import IRREGULAR
-from kingly_memory.text.writing import STOP_WORDS
+from kingly_memory.retrieval.lexical import SHORTEST_MISTYPED
 
 LEAST_RATIO = 70.0
 """rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""
 SURE_RATIO = 85.0
 """From this ratio on a remote gets the repaired word. Below it the remote gets the word as it was typed, which it may
 know."""
-SHORTEST = 4
 SHORT, LONG = 5, 7
 """Characters up to which one error (a letter too few, too many, wrong, or swapped with the next) is all that is
 believed, and from which two are, even when one of them is in the first letter."""
@@ -47,11 +43,6 @@ def load() -> None:
     importlib.import_module("rapidfuzz.process")
 
 
-def is_doubtful(word: str) -> bool:
-    """Whether a word in lower case, which no memory has, may be mistyped: common words are right as they are."""
-    return len(word) >= SHORTEST and not is_common(word)
-
-
 def likely(word: str, vocabulary: Sequence[str]) -> list[Meant]:
     """The words that `word` may be meant for, the best first."""
     from rapidfuzz import fuzz, process
@@ -66,10 +57,10 @@ def likely(word: str, vocabulary: Sequence[str]) -> list[Meant]:
         most = 1 if length <= SHORT or (word[0] != candidate[0] and length < LONG) else 2
         errors = float(DamerauLevenshtein.distance(word, candidate, score_cutoff=most))
         is_exchange = len(word) == len(candidate) and sorted(word) != sorted(candidate)
-        if errors > most and len(word) > SHORTEST:
+        if errors > most and len(word) > SHORTEST_MISTYPED:
             distances = (DamerauLevenshtein.distance(word, form, score_cutoff=most) for form in _forms(candidate))
             errors = 0.5 + min(distances, default=most + 1)  # a word of three letters has no other forms
-        elif len(word) == SHORTEST and is_exchange:
+        elif len(word) == SHORTEST_MISTYPED and is_exchange:
             continue  # in four letters a wrong one makes another word
         if errors < most + 1 and _digits(word) == _digits(candidate):
             found.append(Meant(candidate, ratio / 100, errors))
@@ -104,7 +95,7 @@ def rewritten(text: str, repaired: Mapping[str, str]) -> str:
 def _forms(word: str) -> set[str]:
     """Words that may have the same stem."""
     endings = ("", "s", "es", "d", "ed", "ing")
-    plain = {word.removesuffix(ending) for ending in endings if len(word) - len(ending) >= SHORTEST}
+    plain = {word.removesuffix(ending) for ending in endings if len(word) - len(ending) >= SHORTEST_MISTYPED}
     return {form + ending for form in plain for ending in endings}
 
 
@@ -116,40 +107,3 @@ def _rests(word: str) -> set[str]:
     """The word, and what is left of it behind a prefix."""
     behind = {word.removeprefix(prefix) for prefix in _OPPOSITES}
     return {word, *(rest for rest in behind if len(rest) >= _LEAST_REST)}
-
-
-# --- common words ---------------------------------------------------------------------------------------------------
-
-_ENDINGS = ("s", "ed", "ing", "er", "est", "ly", "ness", "less", "ful", "ment", "able")
-_HISSING = ("s", "x", "z", "ch", "sh", "o")
-
-
-def is_common(word: str) -> bool:
-    """Whether a word in lower case is a form of a frequent English word or a frequent name: nobody mistypes another
-    word into one of them by accident, so it is meant, though no memory has it."""
-    return word in STOP_WORDS or word in IRREGULAR or not _common().isdisjoint(_plain(word))
-
-
-@cache
-def _common() -> frozenset[str]:
-    return frozenset(Path(__file__).with_name("common_words.txt").read_text("utf-8").split())
-
-
-def _plain(word: str) -> Iterator[str]:
-    """What the word may be a form of."""
-    yield word
-    for ending in _ENDINGS:
-        if not word.endswith(ending):
-            continue
-        rest = word.removesuffix(ending)
-        yield rest
-        if ending != "s":
-            yield rest + "e"
-        if rest.endswith("i"):
-            yield rest[:-1] + "y"
-        if ending in ("ed", "ing", "er", "est") and re.search(r"[aeiou]([bdgklmnprtv])\1$", rest):
-            yield rest[:-1]  # stopped, planning, bigger
-    if word.endswith("ies"):
-        yield word[:-3] + "y"
-    elif word.endswith("es") and word[:-2].endswith(_HISSING):
-        yield word[:-2]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.eval.misspelling import misspelt
-from kingly_memory.retrieval.spelling import Meant, is_doubtful, likely, rewritten
+from kingly_memory.retrieval.lexical import is_doubtful
+from kingly_memory.retrieval.spelling import Meant, likely, rewritten
 
 
 def best_match(word: str, vocabulary: list[str]) -> Meant | None:

@@ -154,9 +154,8 @@ class LocalSearch(Visible):
                 completed[word] = longer
                 forms[word] = tuple(longer)
                 counted |= longer
-        unknown = [word for word in unknown if self._repairs and word not in completed and spelling.is_doubtful(word)][
-            :REPAIRS
-        ]
+        left = [word for word in unknown if self._repairs and word not in completed]
+        unknown = [word for word in left if lexical.is_doubtful(word)][:REPAIRS]
         if unknown:
             began = time.monotonic()
             spelling.load()  # once per process, and no reason to leave its first typo as it is
@@ -191,7 +190,7 @@ class LocalSearch(Visible):
     def _completions(self, query: Query, word: str, deadline_s: float) -> Mapping[str, int]:
         """The words of the own project that begin with one which it does not have, the most frequent first, each with
         its rows: the word is an abbreviation (`inv`), or was cut short (`reconcil`)."""
-        is_whole = len(word) < SHORTEST_CUT or not word.isalpha() or spelling.is_common(word)
+        is_whole = len(word) < SHORTEST_CUT or not word.isalpha() or lexical.is_common(word)
         if is_whole or time.monotonic() >= deadline_s:
             return {}
         longer = self._reader.longer(word, LONGER_BY, COMPLETIONS_TRIED)
