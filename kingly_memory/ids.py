@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-from binascii import b2a_base64
 from datetime import datetime
 from typing import NewType
 
-from kingly_memory.digests import blake2b, sha256
+from kingly_memory.digests import sha256
 
 MemoryId = NewType("MemoryId", str)
 
@@ -39,12 +38,6 @@ def new_id(now: datetime) -> MemoryId:
     value = (time_part << 80) | (0x7 << 76) | ((rest >> 62) << 64) | (0b10 << 62) | (rest & ((1 << 62) - 1))
     text = f"{value:032x}"
     return MemoryId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
-
-
-def short_id(memory_id: str) -> str:
-    """Eight characters that stand for an id where many ids stand together."""
-    digest = blake2b(memory_id.encode(errors="replace"), digest_size=6).digest()
-    return b2a_base64(digest, newline=False).decode().replace("+", "-").replace("/", "_")
 
 
 def derived_id(memory_id: str, where: str) -> MemoryId:

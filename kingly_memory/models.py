@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from binascii import b2a_base64
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.digests import blake2b
 from kingly_memory.filters import Filter, admits
-from kingly_memory.ids import MemoryId, short_id
+from kingly_memory.ids import MemoryId
 
 JsonObject = dict[str, Any]
 
@@ -332,6 +333,12 @@ class Memory:
             revision=data["revision"],
             metadata=data["metadata"],
         )
+
+
+def short_id(memory_id: str) -> str:
+    """Eight characters that stand for the id of a memory where many stand together (`Query.seen`)."""
+    digest = blake2b(memory_id.encode(errors="replace"), digest_size=6).digest()
+    return b2a_base64(digest, newline=False).decode().replace("+", "-").replace("/", "_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import short_id
-from kingly_memory.models import Detail, Hit, JsonObject, LayerReport, Memory, Query, Results, RetrievalMode, Source
+from kingly_memory.models import (
+    Detail,
+    Hit,
+    JsonObject,
+    LayerReport,
+    Memory,
+    Query,
+    Results,
+    RetrievalMode,
+    Source,
+    short_id,
+)
 from kingly_memory.retrieval.fusion import NAMED, by_ranks, cut, is_worded
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch, Wording, spelt
 
@@ -382,9 +392,11 @@ def shaped(found: Results, query: Query, request: Request, view: View, local_s: 
     if request.detail is not Detail.FULL or request.budget_tokens is not None:
         disclosed = _shortened(found, query, request, time.monotonic() + local_s * SHOWING_SHARE)
     is_last = len(found) < query.limit and len(disclosed) == len(found)
+    if request.plan is not None or is_last:
+        return disclosed
     ids = {memory_id for hit in disclosed for memory_id in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
     seen = query.seen | {short_id(memory_id) for memory_id in ids}
-    if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
+    if not ids or len(seen) > validation.RESULTS_LIMIT:
         return disclosed
     is_ended = query.or_ended and disclosed[0].archived
     return replace(disclosed, next=(_ENDED if is_ended else _ALIVE) + "".join(sorted(seen)))
