@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from binascii import b2a_base64
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -283,15 +282,6 @@ class Memory:
 
     def __repr__(self) -> str:
         return f"<Memory {self.key or self.id} {self.content[:_REPR_CHARACTERS]!r}>"
-
-    @cached_property
-    def content_digest(self) -> int:
-        """Of what makes two memories without a key the same: their words, type and metadata, where and by whom they
-        were said. A signed number of 64 bits."""
-        scope, metadata = self.scope, json.dumps(self.metadata) if self.metadata else ""
-        where = f"{scope.space}\0{scope.agent}\0{scope.context_id}\0{self.type}\0{self.origin}"
-        text = f"{where}\0{self.title}\0{metadata}\0{self.content}".encode(errors="replace")
-        return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
     def to_json(self) -> JsonObject:
         """The wire and disk form of the record; `Memory.from_json` is its inverse."""

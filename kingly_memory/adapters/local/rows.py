@@ -160,9 +160,18 @@ def columns(memory: Memory, status: MemoryStatus, now_s: float) -> tuple[Any, ..
         created_s if memory.updated_at is memory.created_at else memory.updated_at.timestamp(),
         now_s,
         not memory.content.isascii() and has_unbroken(memory.content),
-        memory.content_digest if memory.key is None else None,
+        said(memory) if memory.key is None else None,
         scope_tokens(scope.space, scope.agent, scope.context_id, memory.type, memory.tags),
     )
+
+
+def said(memory: Memory) -> int:
+    """A digest of what makes two memories without a key the same: their words, type and metadata, where and by whom
+    they were said. A signed number of 64 bits."""
+    scope, metadata = memory.scope, json.dumps(memory.metadata) if memory.metadata else ""
+    where = f"{scope.space}\0{scope.agent}\0{scope.context_id}\0{memory.type}\0{memory.origin}"
+    text = f"{where}\0{memory.title}\0{metadata}\0{memory.content}".encode(errors="replace")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
 Texts = tuple[str | None, str, str, str]

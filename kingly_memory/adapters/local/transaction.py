@@ -199,7 +199,7 @@ class DiskTransaction(rows.SqlLookups):
         return None
 
     def same_as(self, memory: Memory) -> Row | None:
-        for position, record, status in self._all(sql.SAME_CONTENT, (memory.content_digest,)):
+        for position, record, status in self._all(sql.SAME_CONTENT, (rows.said(memory),)):
             return rows.read_row(position, record, status)
         return None
 
