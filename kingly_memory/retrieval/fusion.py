@@ -1,4 +1,4 @@
-"""One ranking out of two: of words and vectors here, and of what this machine and its remotes found. Pure."""
+"""One ranking out of two: of what this machine and its remotes found, or of any two lists by ranks alone. Pure."""
 
 from __future__ import annotations
 
@@ -13,42 +13,11 @@ WORDS, VECTORS = "words", "vectors"
 """The scores that a local hit's relevance was made from. One that only the vectors found has no `words`."""
 NAMED = "key"
 """The score of the memory whose key is the question: it stays in front."""
-LEAST_OF_WORDS, HALF = 0.4, 0.5
-"""Share of their weight that words keep in any case, and the share of a question that the best hit has to hold for all
-of it: the less it holds, the more its words were met by chance, and the more meaning says."""
-
-# --- words and vectors ----------------------------------------------------------------------------------------------
 
 
 def is_worded(scores: Mapping[str, float]) -> bool:
     """Whether a local hit with these scores was found by its words, and not by its meaning alone."""
     return WORDS in scores or VECTORS not in scores
-
-
-def blended(
-    worded: Mapping[str, float],
-    near: Mapping[str, float],
-    without_vector: frozenset[str],
-    *,
-    words_weight: float,
-    floor: float,
-) -> dict[str, float]:
-    """The relevance (0-1) of every candidate of either list, by id.
-
-    `worded` and `near` are relevances by words and similarities by meaning, 0-1. What only one list has is worth its
-    share of that; what only the vectors have must reach the `floor`. A memory that has no vector yet is taken to be as
-    near as the nearest, by the share of the question that it holds. Words weigh less where none of the worded holds
-    half of the question.
-    """
-    best = max(near.values(), default=0.0)
-    held = min(max(worded.values(), default=0.0) / HALF, 1.0)
-    words_weight *= LEAST_OF_WORDS + (1 - LEAST_OF_WORDS) * held
-    relevance: dict[str, float] = {}
-    for memory_id in {*worded, *(memory_id for memory_id, similarity in near.items() if similarity >= floor)}:
-        words = worded.get(memory_id, 0.0)
-        meaning = words * best if memory_id in without_vector else near.get(memory_id, 0.0)
-        relevance[memory_id] = min(words_weight * words + (1 - words_weight) * meaning, 1.0)
-    return relevance
 
 
 # --- this machine and its remotes -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One ranking out of what words, vectors, this machine and its remotes found."""
+"""One ranking out of what this machine and its remotes found, or of two lists by their ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from kingly_memory.retrieval.fusion import Candidate, blended, by_ranks, cut, fuse, rrf
+from kingly_memory.retrieval.fusion import Candidate, by_ranks, cut, fuse, rrf
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -213,15 +213,3 @@ def test_ranks_are_weighed_six_to_four() -> None:
 
 def test_of_a_candidate_that_stands_in_a_list_twice_the_better_rank_counts() -> None:
     assert rrf(["a", "b", "a"], []) == rrf(["a", "b"], [])
-
-
-@pytest.mark.requirement("N13")
-def test_the_less_of_a_question_words_hold_the_more_meaning_counts() -> None:
-    def worth(held: float) -> dict[str, float]:
-        return blended({"by chance": held}, {"meant": 0.6, "by chance": 0.0}, frozenset(), words_weight=0.7, floor=0.15)
-
-    chance, half = worth(0.2), worth(0.5)
-    assert chance["meant"] > chance["by chance"]
-    assert half["by chance"] > half["meant"]
-    assert half["by chance"] == pytest.approx(0.7 * 0.5)
-    assert worth(0.0)["meant"] == pytest.approx((1 - 0.7 * 0.4) * 0.6)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kingly_memory.errors import EmbedderFailed
 from kingly_memory.models import Hit, Memory, Query
 from kingly_memory.ports import Embedder, Row, StoreReader, Vector, VectorRows
-from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS, blended
+from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
 from kingly_memory.text.passages import LONGEST, MEANT, PASSAGE, passages, searchable_passages
 
@@ -253,6 +253,9 @@ filters by may leave few of the nearest."""
 READ_SHARE, WAIT_SHARE = 0.9, 0.6
 """Of the time for the local side: no row is read after the first; a process' first searches wait until the second for
 its vectors to be read."""
+LEAST_OF_WORDS, HALF = 0.4, 0.5
+"""Share of their weight that words keep in any case, and the share of a question that the best hit has to hold for all
+of it: the less it holds, the more its words were met by chance, and the more meaning says."""
 ROWS_AT_ONCE = 8
 NO_TIME = "there was no time to ask them"
 
@@ -355,6 +358,32 @@ class MeaningSearch(LocalSearch):
         """Leave out the vectors of memories that have changed since, or are gone."""
         if outdated := memory_ids & near.revisions.keys():
             self._vectors.drop({memory_id: near.revisions[memory_id] for memory_id in outdated})
+
+
+def blended(
+    worded: Mapping[str, float],
+    near: Mapping[str, float],
+    without_vector: frozenset[str],
+    *,
+    words_weight: float,
+    floor: float,
+) -> dict[str, float]:
+    """The relevance (0-1) of every candidate of either list, by id.
+
+    `worded` and `near` are relevances by words and similarities by meaning, 0-1. What only one list has is worth its
+    share of that; what only the vectors have must reach the `floor`. A memory that has no vector yet is taken to be as
+    near as the nearest, by the share of the question that it holds. Words weigh less where none of the worded holds
+    half of the question.
+    """
+    best = max(near.values(), default=0.0)
+    held = min(max(worded.values(), default=0.0) / HALF, 1.0)
+    words_weight *= LEAST_OF_WORDS + (1 - LEAST_OF_WORDS) * held
+    relevance: dict[str, float] = {}
+    for memory_id in {*worded, *(memory_id for memory_id, similarity in near.items() if similarity >= floor)}:
+        words = worded.get(memory_id, 0.0)
+        meaning = words * best if memory_id in without_vector else near.get(memory_id, 0.0)
+        relevance[memory_id] = min(words_weight * words + (1 - words_weight) * meaning, 1.0)
+    return relevance
 
 
 def _is_narrow(query: Query) -> bool:

@@ -29,9 +29,8 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import Memory, MemoryStatus, Query, Results
 from kingly_memory.ports import Embedder, Row
-from kingly_memory.retrieval.fusion import LEAST_OF_WORDS, blended
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
-from kingly_memory.router.search.meaning import Near, VectorSearch, levels
+from kingly_memory.router.search.meaning import LEAST_OF_WORDS, Near, VectorSearch, blended, levels
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from kingly_memory.text.passages import MEANT
@@ -352,6 +351,18 @@ def test_more_words_or_a_nearer_meaning_never_cost_relevance(
     by_meaning = {**near, one: max(near.get(one, 0.0), more)}
     assert blended(by_words, near, frozenset(), words_weight=0.7, floor=Embedder.floor)[one] >= before
     assert blended(worded, by_meaning, frozenset(), words_weight=0.7, floor=Embedder.floor).get(one, 0.0) >= before
+
+
+@pytest.mark.requirement("N13")
+def test_the_less_of_a_question_words_hold_the_more_meaning_counts() -> None:
+    def worth(held: float) -> dict[str, float]:
+        return blended({"by chance": held}, {"meant": 0.6, "by chance": 0.0}, frozenset(), words_weight=0.7, floor=0.15)
+
+    chance, half = worth(0.2), worth(0.5)
+    assert chance["meant"] > chance["by chance"]
+    assert half["by chance"] > half["meant"]
+    assert half["by chance"] == pytest.approx(0.7 * 0.5)
+    assert worth(0.0)["meant"] == pytest.approx((1 - 0.7 * 0.4) * 0.6)
 
 
 # --- wordllama --------------------------------------------------------------------------------------------------------
