@@ -49,6 +49,8 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     path = added_remotes()
     _check_free(added(path, place.home), remote)  # before anything is sent there
     server = None if offline else asyncio.run(_greeted(replace(place, remotes=(remote,)), settings))
+    with closing(parts.open_store(place, settings)) as store:
+        store.write(lambda _: None).result()  # a home that is new begins without remotes
     with _changing(path, place.home) as record:
         _check_free(record, remote)  # another process may have added one meanwhile
         names = [one.name for one in record if one.project == (place.project or "")]

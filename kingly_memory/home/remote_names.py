@@ -196,8 +196,9 @@ def homes(path: Path) -> dict[str, list[AddedRemote]]:
 
 
 def added(path: Path, home: Path) -> list[AddedRemote]:
-    """The remotes of that home, in the order in which they were added."""
-    return homes(path).get(os.path.realpath(home), [])
+    """The remotes of that home, in the order in which they were added; none where it is gone, for a new one in its
+    place begins without."""
+    return homes(path).get(os.path.realpath(home), []) if (home / "store").exists() else []
 
 
 def added_places(

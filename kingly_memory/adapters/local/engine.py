@@ -282,6 +282,7 @@ class Engine:
         # What recovery builds is for it to judge, and tables that were there may hold what others have said.
         is_empty = there.isdisjoint(sql.SCHEMA) and not connection.execute("SELECT count(*) FROM Cache").fetchone()[0]
         if is_empty and self._folder.name == Folder(self._folder.home).name:
+            trusted.begin_without_remotes(self._folder.home)
             trusted.vouch(self._folder)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:

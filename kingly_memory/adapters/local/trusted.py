@@ -15,9 +15,9 @@ from pathlib import Path
 
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
-from kingly_memory.errors import InvalidInput, StoreError, StoreLocked, StoreUntrusted
+from kingly_memory.errors import InvalidInput, InvalidSetting, StoreError, StoreLocked, StoreUntrusted
 from kingly_memory.home.own_files import CAREFULLY, lock, make_folder, opened
-from kingly_memory.home.place import user_data_folder
+from kingly_memory.home.place import added_remotes, user_data_folder
 from kingly_memory.home.trust import HOME_ENTRY, TrustList, place
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import HOME, INCARNATION
@@ -107,14 +107,32 @@ def change_list(added: Mapping[str, str], removed: Collection[str] = ()) -> None
         entries = {path: held for path, held in {**trusted.entries, **added}.items() if path not in removed}
         if len(entries) > MOST_GONE:
             entries = {path: held for path, held in entries.items() if Path(path).exists()}
-        fresh = trusted.path.with_suffix(".new")
-        with os.fdopen(opened(fresh, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8") as file:
-            file.truncate(0)
-            json.dump({"trusted": entries}, file, ensure_ascii=False, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(trusted.path)
+        _write(trusted.path, {"trusted": entries})
+
+
+def begin_without_remotes(home: Path) -> None:
+    """Take what was added to an earlier home in the same place out of the user's record: who removed that home does not
+    expect its remotes to get what this one will hold."""
+    path, name = added_remotes(), os.path.realpath(home)
+    if not os.path.lexists(path):
+        return
+    from kingly_memory.home.remote_names import homes
+
+    with suppress(StoreError, InvalidSetting, OSError), locked(path.with_suffix(".lock"), _LOCK_WAIT_S):
+        known = homes(path)
+        if known.pop(name, None):
+            _write(path, {other: [one.to_json() for one in added] for other, added in known.items()})
+
+
+def _write(path: Path, value: JsonObject) -> None:
+    fresh = path.with_suffix(".new")
+    with os.fdopen(opened(fresh, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8") as file:
+        file.truncate(0)
+        json.dump(value, file, ensure_ascii=False, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
 
 
 def _named(folder: Folder) -> JsonObject:

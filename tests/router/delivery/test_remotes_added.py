@@ -92,6 +92,22 @@ def test_a_wrong_address_leaves_nothing_waiting(run: Run) -> None:
 
 
 @pytest.mark.requirement("N3")
+def test_a_home_that_is_removed_and_made_anew_has_no_remotes(run: Run, server: ScriptedRemote, tmp_path: Path) -> None:
+    home = tmp_path / "again"
+    for begun_by in ("store", "remotes"):
+        run("remotes", "add", "team", NOBODY, "--offline", "--home", str(home))
+        shutil.rmtree(home)
+        if begun_by == "store":
+            run("store", "mine", "--home", str(home), "--significance", "0.9")
+            assert run("remotes", "--home", str(home), "--json").json == {"remotes": []}
+            assert run("status", "--home", str(home), "--json").json["outbox"]["pending"] == 0
+            shutil.rmtree(home)
+        assert run("remotes", "add", "team", server.url, "--home", str(home)).code == 0
+    run("store", "ours", "--home", str(home), "--significance", "0.9", "--wait", "5")
+    assert contents(server) == ["ours"]
+
+
+@pytest.mark.requirement("N3")
 def test_a_store_with_a_remote_sends_that_memory_alone_and_says_so(run: Run, server: ScriptedRemote) -> None:
     run("store", "before")
     told = run("store", "this", "--remote", server.url, "--wait", "5")
@@ -291,9 +307,11 @@ def test_an_added_remote_is_forgotten_by_its_name_or_address(run: Run, named: st
     assert run("store", "stays").out.splitlines()[1] == "  on this machine only: no remote is named"
 
 
-def test_an_added_remote_that_its_home_knows_no_more_can_be_forgotten(run: Run) -> None:
+def test_an_added_remote_that_its_home_knows_no_more_can_be_forgotten(run: Run, tmp_path: Path) -> None:
     run("remotes", "add", "team", NOBODY, "--offline")
+    run("store", "elsewhere", "--home", str(tmp_path / "other"))
     shutil.rmtree(Place.resolve().home)
+    (tmp_path / "other").rename(Place.resolve().home)
     assert run("remotes", "forget", "team").out == "team is forgotten; nothing waited for it\n"
     assert Place.resolve().remotes == ()
 
