@@ -204,7 +204,6 @@ class Pace(_Checked):
     table = "pace"
     send_tries: int = _setting(3, "tries of one delivery attempt", _COUNT)
     send_pause_s: float = _setting(1.0, "pause after the first try; the next one is twice as long", _PAUSE)
-    probe_jitter_s: float = _setting(0.0, "most that is added to `probe_interval_s` by chance", _PAUSE)
     offline_after: int = _setting(3, "failures in a row after which the link is offline", _COUNT)
     longest_wait_s: float = _setting(
         300.0, "most that a delivery backs off, and most of a Retry-After that counts", _TIME

@@ -108,7 +108,7 @@ def test_a_share_is_at_most_one() -> None:
 
 
 def test_a_pause_may_be_none_at_all() -> None:
-    assert Pace(send_pause_s=0.0, closing_s=0.0, probe_jitter_s=0.0, lock_wait_s=0.0).send_pause_s == 0
+    assert Pace(send_pause_s=0.0, closing_s=0.0, lock_wait_s=0.0).send_pause_s == 0
 
 
 def test_the_environment_is_read_in_one_place() -> None:

@@ -62,16 +62,10 @@ class Ratings:
     @property
     def raw(self) -> float:
         """The seed's weighted mean, from 0 to 1; 1 without any rating."""
-        useful, total = self._weights()
+        useful, total = self.weights()
         return useful / total if total else 1.0
 
-    @property
-    def blended(self) -> float:
-        """The same mean with the rating that nobody gave, above 0."""
-        useful, total = self._weights()
-        return (_PRIOR + useful) / (_PRIOR + total)
-
-    def _weights(self) -> tuple[float, float]:
+    def weights(self) -> tuple[float, float]:
         """Of the useful ratings, and of all that count."""
         weights = [(1.0 + _STEP * index, one.useful) for index, one in enumerate(self.latest[-_COUNTED:])]
         return math.fsum(weight for weight, useful in weights if useful), math.fsum(weight for weight, _ in weights)
@@ -98,7 +92,8 @@ class Ratings:
 
 def relevance(ratings: Ratings) -> float:
     """The factor of a thread's priority, from 0.1 to 1; 1 for one that nobody rated."""
-    return max(FLOOR, ratings.blended)
+    useful, total = ratings.weights()
+    return max(FLOOR, (_PRIOR + useful) / (_PRIOR + total))
 
 
 def _given(reason: str | None) -> str | None:

@@ -41,10 +41,6 @@ def parsed(path: Path, content: bytes, known: Collection[str]) -> dict[str, tupl
         name = SEEDS_KEYS.get(key, key)
         if key not in SEEDS_KEYS and key not in known:
             raise InvalidSetting(key, f"{path} has it and there is no such setting; {nearest(key, known)}")
-        if name not in known:
-            if value is not False:
-                raise InvalidSetting(key, f"{path} switches it on, which this version cannot; take it out")
-            continue
         if name in found:
             raise InvalidSetting(key, f"{path} says it twice, as {found[name][0]} too; keep one of them")
         found[name] = (key, value)
@@ -121,6 +117,5 @@ def nearest(key: str, known: Collection[str]) -> str:
     """Which name may have been meant."""
     from difflib import get_close_matches
 
-    names = [*known, *SEEDS_KEYS]
-    nearest = get_close_matches(key[:80], names, n=1, cutoff=0.0)
-    return f"the nearest is {nearest[0]}" if nearest else "docs/settings.md lists them all"
+    [nearest] = get_close_matches(key[:80], [*known, *SEEDS_KEYS], n=1, cutoff=0.0)
+    return f"the nearest is {nearest}"

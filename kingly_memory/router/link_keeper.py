@@ -37,7 +37,7 @@ class LinkKeeper:
         self._part = part
         self._route = part.route
         self._services = services
-        self._longest_s = services.settings.probe_interval_s + services.settings.pace.probe_jitter_s + 1.0
+        self._longest_s = services.settings.probe_interval_s + 1.0
         self.wake = asyncio.Event()
         """Set when there may be something to do: something was stored, or an offline remote is to be tried."""
         self._is_used = False
@@ -101,7 +101,7 @@ class LinkKeeper:
         once, with the patience that deliveries have."""
         reason, unauthorised = error.reason, isinstance(error, RemoteUnauthorised)
         is_slow = isinstance(error, RemoteUnavailable) and error.timed_out and tries is not None
-        now_s, pause_s = self._services.now_s(), 0.0 if is_slow else self._interval_s()
+        now_s, pause_s = self._services.now_s(), 0.0 if is_slow else self._services.settings.probe_interval_s
         was: LinkState | None = None
 
         def move(before: Link) -> Link | None:
@@ -195,16 +195,10 @@ class LinkKeeper:
             LinkChanged(state.value, reason, None if self._route.label == UNNAMED else self._route.label)
         )
 
-    def _interval_s(self) -> float:
-        return (
-            self._services.settings.probe_interval_s
-            + self._services.chance() * self._services.settings.pace.probe_jitter_s
-        )
-
     async def _take_probe(self) -> bool:
         """Claim the probe for this process: whoever moves `next_probe` on makes it, or gives it back when it has to
         end before it can."""
-        now_s, interval_s = 0.0, self._interval_s()
+        now_s, interval_s = 0.0, self._services.settings.probe_interval_s
         taken, is_used, self._is_used = False, self._is_used, False
 
         def take(before: Link) -> Link | None:

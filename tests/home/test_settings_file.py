@@ -10,8 +10,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.errors import InvalidSetting, LanguageModelError
-from kingly_memory.home.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
-from kingly_memory.settings import Lifetimes, Settings, given_settings, settings_by_name
+from kingly_memory.home.settings_file import LIMIT_BYTES, SEEDS_KEYS
+from kingly_memory.settings import Lifetimes, Settings, given_settings
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from tests.cli_runner import Run, environment, process
 from tests.settings_samples import own, trusted
@@ -100,7 +100,7 @@ def test_without_a_file_no_parser_is_loaded(home: Path) -> None:
 def test_the_seeds_keys_say_what_the_defaults_are(home: Path) -> None:
     beside(home, SEEDS, "config.yaml")
     assert told(home) == Settings()
-    assert set(given_settings(own(), home)) == set(SEEDS_KEYS.values()) & set(settings_by_name())
+    assert set(given_settings(own(), home)) == set(SEEDS_KEYS.values())
 
 
 @pytest.mark.requirement("ALM-090", "ALM-091", "ALM-092")
@@ -205,14 +205,6 @@ def test_an_empty_file_says_nothing(home: Path) -> None:
         path = beside(home, "# nothing yet\n", name)
         assert told(home) == Settings()
         path.unlink()
-
-
-def test_a_flag_of_a_later_version_may_be_off_and_not_on(home: Path) -> None:
-    path = beside(home, "[alma.retrieval]\nverification_enabled = false")
-    known = set(settings_by_name()) - {"verification_enabled"}
-    assert parsed(path, path.read_bytes(), known) == {}
-    with pytest.raises(InvalidSetting, match="switches it on, which this version cannot"):
-        parsed(path, b"[alma.retrieval]\nverification_enabled = true", known)
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

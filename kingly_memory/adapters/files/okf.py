@@ -49,7 +49,7 @@ def is_bundle(path: Path) -> bool:
 
 def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
     """The concepts by path, then their links to each other; a link to nothing is left out."""
-    ids, links = dict[str, str](), list[tuple[str, str, str]]()
+    ids, links = dict[str, str](), list[tuple[str, str]]()
     for path in files(root):
         if not isinstance(path, Path) or path.name in (INDEX, LOG):
             if isinstance(path, Problem):
@@ -65,8 +65,8 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
         ids[name] = memory.id or ""
         for link in _LINK.finditer(text):
             base = "" if link["path"].startswith("/") else posixpath.dirname(name)
-            links.append((name, posixpath.normpath(posixpath.join(base, link["path"].lstrip("/"))), link[0]))
-    for source, target, _ in links:
+            links.append((name, posixpath.normpath(posixpath.join(base, link["path"].lstrip("/")))))
+    for source, target in links:
         if target in ids and target != source:
             yield ImportedLink(ids[source], ids[target], "related", 1.0, None)
 
