@@ -155,6 +155,6 @@ def _cells(name: str, count: int, errors: Mapping[str, float], goal: float | Non
 
 
 def _hit(number: int, status: str) -> Hit:
-    task = draft("a task", content_limit_bytes=1_000, type="procedural", metadata={"status": status})
+    task = draft("a task", type="procedural", metadata={"status": status})
     memory = task.memory(MemoryId(f"{number:032x}"), "bench", created_at=_NOW, updated_at=_NOW)
     return Hit(memory, 1.0, ("local",))

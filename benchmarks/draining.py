@@ -290,7 +290,7 @@ def params(text: str) -> JsonObject:
 
 def _memory(text: str) -> Memory:
     now = datetime.now(UTC)
-    memory = draft(text, content_limit_bytes=1_000_000)
+    memory = draft(text)
     return memory.memory(new_id(now), "bench", created_at=now, updated_at=now, revision=1)
 
 

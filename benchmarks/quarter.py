@@ -31,7 +31,6 @@ ASKED_ON = (10, 30, 60, 91, 100)
 SWEPT_EVERY, IMPORTED_ON, RENAMED_ON, CHANGED_ON = 7, 20, 40, 50
 BUDGET_TOKENS = 300
 SHOWN = 3
-LIMIT_BYTES = 1_000_000
 SETTINGS = by_words(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 
 Answer = tuple[int, str, str, str]
@@ -236,7 +235,7 @@ class Quarter:
             (folder / GIVEN_UP).unlink()
             (folder / "staff.md").rename(folder / "people.md")
             (folder / "lights.md").write_text(NOTES["lights.md"].replace("every eight", "every five"), encoding="utf-8")
-        read = [note for note in notes.read(folder, content_limit_bytes=LIMIT_BYTES) if isinstance(note, ImportedNote)]
+        read = [note for note in notes.read(folder) if isinstance(note, ImportedNote)]
         plan = await memory.plan_notes(FoundNotes(str(folder), str(folder), read))
         await memory.remember_notes(plan.steps)
         for imported, _ in memory.export():

@@ -42,9 +42,8 @@ async def measure(plan: Plan) -> list[Figure]:
 
 async def load(memory: MemoryRouter, notes: Sequence[Note]) -> None:
     """Take the notes in; keys are `k0`, `k1`, …"""
-    limit = Settings().content_limit_bytes
     await memory.remember(
-        Imported(draft(note.content, content_limit_bytes=limit, key=f"k{at}", tags=note.tags, created_at=note.said_at))
+        Imported(draft(note.content, key=f"k{at}", tags=note.tags, created_at=note.said_at))
         for at, note in enumerate(notes)
     )
 
@@ -58,7 +57,6 @@ def _said(number: int, note: Note) -> Imported:
     return Imported(
         draft(
             note.content,
-            content_limit_bytes=Settings().content_limit_bytes,
             key=f"k{number}",
             type="episodic",
             tags=(*note.tags, note.speaker),

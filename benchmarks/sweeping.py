@@ -57,8 +57,7 @@ async def _opened(home: Path, notes: Sequence[Note], clock: ManualClock) -> Asyn
 
 
 def _said(note: Note, at: datetime | None = None) -> Imported:
-    limit = LASTING.content_limit_bytes
-    return Imported(draft(note.content, content_limit_bytes=limit, tags=note.tags, created_at=at))
+    return Imported(draft(note.content, tags=note.tags, created_at=at))
 
 
 async def _swept(memory: MemoryRouter, what: str, size: int, *, dry_run: bool) -> Figure:

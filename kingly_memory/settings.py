@@ -219,7 +219,7 @@ class Pace(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(_Checked):
-    """Every figure a user may change. Times are in seconds unless a name says otherwise, sizes in bytes.
+    """Every figure a user may change. Times are in seconds unless a name says otherwise.
 
     docs/settings.md is made from it.
     """
@@ -229,7 +229,6 @@ class Settings(_Checked):
         "what a returned store survives: `power` a power cut, `process` only kill -9, several times faster",
         ("power", "process"),
     )
-    content_limit_bytes: int = _setting(1_048_576, "longest content of one memory, in UTF-8")
     local_search_s: float = _setting(0.1, "time for the local side of a search", _TIME)
     remote_search_s: float = _setting(0.15, "time for the remote's side of a search", _TIME)
     local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory", _SHARE)

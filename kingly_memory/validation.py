@@ -40,6 +40,8 @@ from kingly_memory.text.writing import is_short
 
 KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""
+CONTENT_LIMIT_BYTES = 1_048_576
+"""Of a memory's text, in UTF-8. What is longer is refused and never cut."""
 TAGS_LIMIT = 64
 METADATA_LIMIT_BYTES = 64_000
 LARGEST_REVISION = 2**53
@@ -189,7 +191,6 @@ def _names_of(*are_unsaid: bool) -> frozenset[str]:
 def draft(
     content: object,
     *,
-    content_limit_bytes: int,
     key: object = None,
     type: object = None,
     significance: object = None,
@@ -202,6 +203,7 @@ def draft(
     metadata: object = None,
     created_at: datetime | None = None,
     ttl: object = USUAL,
+    content_limit_bytes: int = CONTENT_LIMIT_BYTES,
 ) -> Draft:
     """Check everything a caller may say about a memory. Raises InvalidInput; accepts lone surrogates as U+FFFD.
 

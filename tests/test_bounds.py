@@ -23,7 +23,6 @@ from kingly_memory.settings import Pace, Settings, unknown_variables
 from tests.remote_samples import remote_at, stored
 from tests.store_samples import NOON_S, REMOTE, behind, memory, put
 
-LIMIT = 1_048_576
 HUGE = 10**5_000
 """Python refuses to write it out."""
 
@@ -31,10 +30,10 @@ HUGE = 10**5_000
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        ("significance", lambda: validation.draft("x", content_limit_bytes=LIMIT, significance=10**400)),
-        ("significance", lambda: validation.draft("x", content_limit_bytes=LIMIT, significance=-HUGE)),
-        ("type", lambda: validation.draft("x", content_limit_bytes=LIMIT, type=HUGE)),
-        ("metadata", lambda: validation.draft("x", content_limit_bytes=LIMIT, metadata={"deep": [HUGE]})),
+        ("significance", lambda: validation.draft("x", significance=10**400)),
+        ("significance", lambda: validation.draft("x", significance=-HUGE)),
+        ("type", lambda: validation.draft("x", type=HUGE)),
+        ("metadata", lambda: validation.draft("x", metadata={"deep": [HUGE]})),
         ("limit", lambda: validation.query("x", space="p", limit=HUGE)),
         ("wait", lambda: validation.seconds("wait", 10**400)),
         ("wait", lambda: validation.seconds("wait", HUGE)),
@@ -44,7 +43,6 @@ HUGE = 10**5_000
             "created_at",
             lambda: validation.draft(
                 "x",
-                content_limit_bytes=LIMIT,
                 created_at=datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
             ),
         ),

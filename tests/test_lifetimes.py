@@ -284,7 +284,7 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
     assert json.loads(file.read_text().splitlines()[0])["ends_at"] is None
     clock.jump(DAY_S)
     async with router_over(PromptStore(tmp_path / "other"), None, clock) as other:
-        read = [one for one in jsonl.read(file, content_limit_bytes=1_000) if isinstance(one, Imported)]
+        read = [one for one in jsonl.read(file) if isinstance(one, Imported)]
         await other.remember(read)
         here, there = ([(one.key, one.ends_at, one.lifetime_s) for one, _ in each.export()] for each in (memory, other))
         assert here == there, "that of a kind goes on where it was"
@@ -297,7 +297,7 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
 def read(tmp_path: Path, *told: dict[str, Any]) -> list[Entry]:
     file = tmp_path / "some.jsonl"
     file.write_text("\n".join(map(json.dumps, told)))
-    return list(jsonl.read(file, content_limit_bytes=1_000))
+    return list(jsonl.read(file))
 
 
 async def imported(memory: MemoryRouter, tmp_path: Path, **told: Any) -> Any:

@@ -33,7 +33,7 @@ def store(home: Path) -> Iterator[DiskStore]:
 
 def through(store: DiskStore, content: str) -> str:
     """The content after the door and the disk."""
-    draft = validation.draft(content, content_limit_bytes=LIMIT)
+    draft = validation.draft(content)
     one = memory(draft.content)
     put(store, one)
     found = store.reader.row(one.id)

@@ -21,7 +21,7 @@ LIMIT = 1_048_576
 
 
 def drafted(content: object = "a note", **said: Any) -> validation.Draft:
-    return validation.draft(content, content_limit_bytes=LIMIT, **said)
+    return validation.draft(content, **said)
 
 
 @pytest.mark.requirement("KNG-085")

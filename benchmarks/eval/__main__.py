@@ -65,7 +65,7 @@ def _measured(options: argparse.Namespace) -> _Report | InjectionReport:
     """Raises InvalidInput, ExtraMissing, HubDidNotStart, NotDelivered or StoreError."""
     configurations = _configurations(options)
     settings = Settings.from_environment()
-    found = questions.read(options.file, content_limit_bytes=settings.content_limit_bytes)
+    found = questions.read(options.file)
     if found.problems:
         print(f"{len(found.problems)} parts of the file are left out, the first: {found.problems[0]}", file=sys.stderr)
     if options.limit is not None and options.limit < 1:

@@ -99,9 +99,8 @@ def shown(share: Share) -> str:
 
 def _families(folder: Path, locomo: Path, embedder: Embedder | None) -> Iterator[tuple[str, Figures]]:
     """What is measured, by the name that `--only` takes."""
-    read = partial(questions.read, content_limit_bytes=SETTINGS.content_limit_bytes)
-    conversations = read(locomo).conversations
-    notes, languages = (read(HERE / name).conversations for name in ("paraphrases.jsonl", "languages.jsonl"))
+    conversations = questions.read(locomo).conversations
+    notes, languages = (questions.read(HERE / name).conversations for name in ("paraphrases.jsonl", "languages.jsonl"))
     ways: Sequence[Configuration] = chosen(["local"])
 
     def searched(of: Sequence[Conversation], arrangement: Arrangement, *, corrupt: bool = False) -> dict[str, Share]:

@@ -31,14 +31,14 @@ def looks_like(content: Any) -> bool:
     return isinstance(first, Mapping) and isinstance(first.get("conversation"), Mapping)
 
 
-def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
+def entries(content: Any, path: Path) -> Iterator[Entry]:
     """The turns of every sample, sessions in order of their number. The questions are not memories."""
     samples = content if isinstance(content, list) else [content]
     for number, sample in enumerate(samples, start=1):
         if not looks_like(sample) or not isinstance(sample.get("sample_id"), str):
             yield Problem(path, f"sample {number}", "has no `sample_id` text or no `conversation` object")
             continue
-        yield from _conversation(sample["sample_id"], sample["conversation"], path, content_limit_bytes)
+        yield from _conversation(sample["sample_id"], sample["conversation"], path)
 
 
 def session_start(text: object) -> datetime:
@@ -54,9 +54,7 @@ def session_start(text: object) -> datetime:
         raise InvalidInput("date_time", f"{str(text)[:40]!r} is not like '1:56 pm on 8 May, 2023'") from None
 
 
-def _conversation(
-    sample_id: str, conversation: Mapping[str, Any], path: Path, content_limit_bytes: int
-) -> Iterator[Entry]:
+def _conversation(sample_id: str, conversation: Mapping[str, Any], path: Path) -> Iterator[Entry]:
     numbered = sorted((int(match[1]), name) for name in conversation if (match := _SESSION.fullmatch(name)))
     for number, name in numbered:
         place, turns = f"{sample_id} {name}", conversation[name]
@@ -70,18 +68,17 @@ def _conversation(
             continue
         for index, turn in enumerate(turns):
             said_at = start + timedelta(seconds=index)
-            build = partial(_imported, turn, sample_id, number, said_at, content_limit_bytes)
+            build = partial(_imported, turn, sample_id, number, said_at)
             yield attempt(path, f"{place} turn {index + 1}", build)
 
 
-def _imported(turn: Any, sample_id: str, session: int, said_at: datetime, content_limit_bytes: int) -> Imported:
+def _imported(turn: Any, sample_id: str, session: int, said_at: datetime) -> Imported:
     if not isinstance(turn, Mapping) or not all(isinstance(turn.get(name), str) for name in ("speaker", "dia_id")):
         raise InvalidInput("turn", "is not an object with speaker, dia_id and text")
     speaker, dia_id = turn["speaker"], turn["dia_id"]
     return Imported(
         draft(
             _said(turn),
-            content_limit_bytes=content_limit_bytes,
             key=f"locomo:{sample_id}:{dia_id}",
             type="episodic",
             tags=(speaker,),

@@ -18,7 +18,7 @@ from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.detect import FIRST_LINE_BYTES, JSONL_SUFFIXES
 from kingly_memory.adapters.files.reading import Problem, document, json_value, lines, opened
 from kingly_memory.errors import InvalidInput
-from kingly_memory.validation import METADATA_LIMIT_BYTES, Imported, mended, shown
+from kingly_memory.validation import CONTENT_LIMIT_BYTES, METADATA_LIMIT_BYTES, Imported, mended, shown
 
 UNANSWERABLE = 5
 """LoCoMo's category of questions that no turn answers."""
@@ -58,16 +58,16 @@ def name_of(key: str | None, memory_id: str | None) -> str:
     return key or memory_id or ""
 
 
-def read(path: Path, *, content_limit_bytes: int) -> QuestionFile:
+def read(path: Path) -> QuestionFile:
     """The conversations of a LoCoMo file, or the one that the lines of a JSONL file make.
 
     Raises InvalidInput when the file
     cannot be read, asks nothing, or names a memory that is not there.
     """
     if path.name.lower().endswith(JSONL_SUFFIXES) or _begins_with_a_line(path):
-        found = _from_lines(path, content_limit_bytes)
+        found = _from_lines(path)
     else:
-        found = _from_samples(document(path), path, content_limit_bytes)
+        found = _from_samples(document(path), path)
     if not any(one.questions for one in found.conversations):
         raise InvalidInput("file", f"{path} holds no question that one of its memories answers")
     return found
@@ -76,10 +76,10 @@ def read(path: Path, *, content_limit_bytes: int) -> QuestionFile:
 # --- LoCoMo -----------------------------------------------------------------------------------------------------------
 
 
-def _from_samples(content: Any, path: Path, content_limit_bytes: int) -> QuestionFile:
+def _from_samples(content: Any, path: Path) -> QuestionFile:
     if not locomo.looks_like(content):
         raise InvalidInput("file", f"{path} is neither a LoCoMo file nor JSONL of memories and questions")
-    entries = list(locomo.entries(content, path, content_limit_bytes=content_limit_bytes))
+    entries = list(locomo.entries(content, path))
     turns: dict[str, list[Imported]] = {}
     for entry in entries:
         if isinstance(entry, Imported):
@@ -136,8 +136,8 @@ def _begins_with_a_line(path: Path) -> bool:
     return isinstance(data, Mapping) and ("query" in data or isinstance(data.get("content"), str))
 
 
-def _from_lines(path: Path, content_limit_bytes: int) -> QuestionFile:
-    found = _read_lines(path, content_limit_bytes)
+def _from_lines(path: Path) -> QuestionFile:
+    found = _read_lines(path)
     questions = []
     for place, data in found.asked:
         with _blamed_on(path, place):
@@ -145,9 +145,9 @@ def _from_lines(path: Path, content_limit_bytes: int) -> QuestionFile:
     return QuestionFile((Conversation(path.stem, tuple(found.memories), tuple(questions)),))
 
 
-def _read_lines(path: Path, content_limit_bytes: int) -> _Lines:
+def _read_lines(path: Path) -> _Lines:
     found = _Lines()
-    longest = 6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES  # as an import reads them
+    longest = 6 * CONTENT_LIMIT_BYTES + 2 * METADATA_LIMIT_BYTES  # as an import reads them
     with opened(path) as file:
         for number, text in enumerate(lines(file, longest), start=1):
             place = f"line {number}"
@@ -155,15 +155,15 @@ def _read_lines(path: Path, content_limit_bytes: int) -> _Lines:
                 if text is None:
                     raise InvalidInput("line", f"has more than {longest:,} bytes")
                 if text.strip(b" \t\xef\xbb\xbf"):
-                    _take(json_value(text), place, found, content_limit_bytes)
+                    _take(json_value(text), place, found)
     return found
 
 
-def _take(data: object, place: str, found: _Lines, content_limit_bytes: int) -> None:
+def _take(data: object, place: str, found: _Lines) -> None:
     if not isinstance(data, Mapping) or not {"content", "query"} & data.keys():
         raise InvalidInput("line", "is neither a memory with `content` nor a question with `query` and `relevant`")
     if "content" in data:
-        found.know(jsonl.imported(data, content_limit_bytes=content_limit_bytes), data.get("id"))
+        found.know(jsonl.imported(data), data.get("id"))
     else:
         found.asked.append((place, data))
 

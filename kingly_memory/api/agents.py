@@ -164,7 +164,6 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         engine = self._engine
         step = thoughts.step(
             content,
-            content_limit_bytes=engine.settings.content_limit_bytes,
             chain_id=chain_id,
             thought_type=thought_type,
             parent_id=parent_id,
@@ -216,7 +215,6 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         chosen = None if level is None else validation.choice("level", level, compression.CompressionLevel)
         original = validation.draft(
             content,
-            content_limit_bytes=engine.settings.content_limit_bytes,
             type=compression.learned_as(memory_type).value,
             significance=significance,
             confidence=confidence,

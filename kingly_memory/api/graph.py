@@ -137,13 +137,11 @@ class Graph(Family):
         return part
 
     def _store(self, part: Entity | Relation, transaction: Transaction, context: WriteContext) -> Stored:
-        most = self._engine.settings.content_limit_bytes
-        draft = validation.draft(content_limit_bytes=most, **part.to_store())
-        return write.store(draft, context, folds=True)(transaction)
+        return write.store(validation.draft(**part.to_store()), context, folds=True)(transaction)
 
     def _revise(self, entity: Entity, transaction: Transaction, context: WriteContext) -> list[Stored]:
         """Its memory with these observations, and all else that was said of it."""
-        draft = validation.draft(entity.content, content_limit_bytes=self._engine.settings.content_limit_bytes)
+        draft = validation.draft(entity.content)
         stored = write.update(entity.name, replace(draft, unsaid=draft.unsaid | {"key"}), context)(transaction)
         return [] if stored is None else [stored]
 

@@ -202,7 +202,6 @@ class MemoryVerbs(Family):
         """
         draft = validation.draft(
             content,
-            content_limit_bytes=self._engine.settings.content_limit_bytes,
             key=key,
             type=type,
             significance=significance,
@@ -247,7 +246,6 @@ class MemoryVerbs(Family):
         name, expected = validation.required("key_or_id", key_or_id), _revision("if_revision", if_revision)
         draft = validation.draft(
             _UNSAID if content is None else content,
-            content_limit_bytes=self._engine.settings.content_limit_bytes,
             type=type,
             significance=significance,
             confidence=confidence,
@@ -623,9 +621,7 @@ class MemoryVerbs(Family):
         try:
             if unknown := given.keys() - _OF_A_STORE:
                 raise InvalidInput(min(map(str, unknown)), "is nothing that `store` takes")
-            return validation.draft(
-                given.pop("content", None), content_limit_bytes=self._engine.settings.content_limit_bytes, **given
-            )
+            return validation.draft(given.pop("content", None), **given)
         except InvalidInput as error:
             raise InvalidInput(f"memories[{place}].{error.field}", f"{error.problem}; nothing was stored") from None
 
@@ -680,8 +676,7 @@ class MemoryVerbs(Family):
             from kingly_memory.attention.statements import statements
 
             found = capturing.news(list(statements(messages, also)), settings.capture_most, alike)
-            where = context, station.space, station.agent, settings.content_limit_bytes
-            entries = [capturing.entry(one, *where) for one in found]
+            entries = [capturing.entry(one, context, station.space, station.agent) for one in found]
             return [one for one in entries if engine.view.get(one.id or "") is None]
 
         entries, verbs = await engine.read(new), type(self)(engine)

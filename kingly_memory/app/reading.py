@@ -114,8 +114,7 @@ class LocalReader(View):
 
         if if_revision is not None:
             validation.count("if_revision", if_revision, least=0, most=validation.LARGEST_REVISION)
-        limit = self.settings.content_limit_bytes
-        draft = validation.draft(content, content_limit_bytes=limit, ttl=ttl, **fields)
+        draft = validation.draft(content, ttl=ttl, **fields)
         context = write.WriteContext(
             self._place.space,
             self._place.agent,

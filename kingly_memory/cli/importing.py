@@ -28,7 +28,6 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place
 from kingly_memory.imported import Beside, FoundNotes, ImportedNote, NoteStep
 from kingly_memory.models import JsonObject, Taken
-from kingly_memory.settings import Settings
 from kingly_memory.text.writing import counted, duration, shortened
 from kingly_memory.validation import Imported, batches
 
@@ -77,16 +76,13 @@ def _watch(path: Path, begin: Callable[[Path], _Import], out: Output) -> int:
 
 
 def _source(path: Path, options: Options, place: Place) -> FoundFile:
-    limit = Settings.from_environment(home=place.home).content_limit_bytes
     if options.format in (None, FileFormat.HOME) and local_home.is_home(path):
         rows = local_home.rows(path)
-        entries = old_home.entries(
-            path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit
-        )
+        entries = old_home.entries(path, rows, project=place.project or "", agent=place.agent)
         return FoundFile(FileFormat.HOME, entries)
     if options.path == "-" and options.format is None and detect.beginning(path) not in (*detect.OF_JSON, b""):
-        return FoundFile(FileFormat.TEXT, detect.text(path, content_limit_bytes=limit))
-    return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
+        return FoundFile(FileFormat.TEXT, detect.text(path))
+    return source(path, format_name=options.format, trust=options.trust)
 
 
 @contextmanager

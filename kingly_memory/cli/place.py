@@ -94,7 +94,7 @@ def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
     for parameter in verb.of("command"):
         value = getattr(options, parameter.dest)
         if parameter.arg.reads_input and value in ("-", ["-"]):
-            value = standard_input(place, parameter.name)
+            value = standard_input(parameter.name)
         elif parameter.arg.is_sentence:
             value = " ".join(value)
         elif parameter.type == "object" and value is not None:
@@ -150,11 +150,11 @@ def whole_ids(named: str | list[str] | None, options: Options, out: Output) -> s
     return ids[0] if ids else named
 
 
-def standard_input(place: Place, field: str) -> str:
+def standard_input(field: str) -> str:
     """All of standard input. Raises InvalidInput beyond the limit, and for what is to be stored and is not UTF-8; in a
     question such bytes become U+FFFD."""
     is_stored = field in ("content", "value")
-    limit = Settings.from_environment(home=place.home).content_limit_bytes
+    limit = validation.CONTENT_LIMIT_BYTES
     if field == "value":  # of a document
         from kingly_memory.documents import MOST_BYTES
 

@@ -99,7 +99,7 @@ def checked_hash(value: object) -> str:
     return text
 
 
-def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Draft:
+def consensus_draft(record: ConsensusRecord) -> Draft:
     """The memory that a consensus is stored as: its topic, its conclusion, then its claims. Raises InvalidInput."""
     if not isinstance(record, ConsensusRecord):
         raise InvalidInput("record", f"expected a ConsensusRecord, not {type(record).__name__}")
@@ -121,10 +121,10 @@ def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Dra
     }
     content = "\n".join([topic, conclusion, *(f"- {claim}" for claim in claims)])
     tags = (CONSENSUS, TOPIC_TAG + topic_hash(topic))
-    return _draft(content, record, metadata, tags, None, content_limit_bytes)
+    return _draft(content, record, metadata, tags, None)
 
 
-def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes: int) -> Draft:
+def dissent_draft(record: DissentRecord, debate: Memory) -> Draft:
     """The memory that a dissent from that debate is stored as, its agent's own. Raises InvalidInput."""
     consensus = consensus_of(debate)
     if consensus is None:
@@ -140,22 +140,20 @@ def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes:
     }
     tags = (DISSENT, TOPIC_TAG + consensus.topic_hash, DEBATE_TAG + debate.id)
     agent = validation.required("agent", record.agent)
-    return _draft("\n".join(filter(None, (content, reasoning))), record, metadata, tags, agent, content_limit_bytes)
+    return _draft("\n".join(filter(None, (content, reasoning))), record, metadata, tags, agent)
 
 
-def _draft(  # noqa: PLR0917  # what both have alike, in the order of a memory
+def _draft(
     content: str,
     record: ConsensusRecord | DissentRecord,
     metadata: JsonObject,
     tags: tuple[str, ...],
     agent: str | None,
-    content_limit_bytes: int,
 ) -> Draft:
-    """Raises InvalidInput."""
+    """What both have alike, in the order of a memory. Raises InvalidInput."""
     line = "".join(one if one.isprintable() else " " for one in metadata["topic"][:KEY_LIMIT])
     return validation.draft(
         content,
-        content_limit_bytes=content_limit_bytes,
         type=MemoryType.SEMANTIC.value,
         significance=record.significance,
         confidence=record.confidence,

@@ -202,7 +202,6 @@ def drafted(insight: str, sources: Sequence[Memory], *, context_id: str, number:
     shown = context_id if len(context_id) <= TITLE_CHARACTERS else f"{context_id[:TITLE_CHARACTERS]}…"
     return validation.draft(
         insight,
-        content_limit_bytes=1_000_000,
         significance=min(SIGNIFICANCE, least),
         tags=(RECORD,),
         title=f"Whisper {number} of {shown}",

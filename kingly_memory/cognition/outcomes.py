@@ -61,7 +61,6 @@ def outcome_draft(
     task: object,
     status: object = TaskStatus.COMPLETED,
     *,
-    content_limit_bytes: int,
     context_id: object = None,
     agent: object = None,
     approach: object = None,
@@ -106,11 +105,10 @@ def outcome_draft(
         return "\n".join([checked_task, status, *approach, *(f"- {note}" for note in notes)])
 
     text = content(checked_reason, checked_notes)
-    if len(text.encode(errors="replace")) > content_limit_bytes:
+    if len(text.encode(errors="replace")) > validation.CONTENT_LIMIT_BYTES:
         text = content(short_reason, short_notes)
     return validation.draft(
         text,
-        content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
         significance=significance,
         tags=(TASK_OUTCOME, checked_status.value, *validation.tag_list("tags", tags)),
@@ -126,7 +124,6 @@ def assessment_draft(
     confidence: float,
     factors: Mapping[str, float],
     similar_tasks_found: int,
-    content_limit_bytes: int,
     context_id: str | None = None,
     significance: object = ASSESSMENT_SIGNIFICANCE,
 ) -> Draft:
@@ -140,7 +137,6 @@ def assessment_draft(
     }
     return validation.draft(
         json.dumps(fields, ensure_ascii=False),
-        content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
         significance=significance,
         tags=(CONFIDENCE_ASSESSMENT,),

@@ -50,14 +50,13 @@ class MemoryEvent(Plain):
     agent: str | None = None
 
 
-def draft(event: MemoryEvent, agent: str, *, content_limit_bytes: int) -> Draft:
+def draft(event: MemoryEvent, agent: str) -> Draft:
     """The memory that an event is stored as. Raises InvalidInput."""
     if not isinstance(event, MemoryEvent):
         raise InvalidInput("event", f"expected a MemoryEvent, not {type(event).__name__}")
     own = validation.checked_metadata(event.metadata)
     return validation.draft(
         event.content,
-        content_limit_bytes=content_limit_bytes,
         type=MemoryType.EPISODIC.value,
         significance=event.significance,
         tags=event.tags,

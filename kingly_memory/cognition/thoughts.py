@@ -62,7 +62,6 @@ class Step(NamedTuple):
 def step(
     content: object,
     *,
-    content_limit_bytes: int,
     chain_id: object = None,
     thought_type: object = "inference",
     parent_id: object = None,
@@ -71,9 +70,7 @@ def step(
 ) -> Step:
     """Check what a caller says of a thought. Raises InvalidInput."""
     return Step(
-        draft=validation.draft(
-            content, content_limit_bytes=content_limit_bytes, context_id=context_id, significance=significance
-        ),
+        draft=validation.draft(content, context_id=context_id, significance=significance),
         thought_type=validation.required("thought_type", thought_type),
         chain_id=None if chain_id is None else chain_name(chain_id),
         parent_id=validation.label("parent_id", parent_id),

@@ -117,8 +117,7 @@ def _store(
 ) -> Taken:
     from kingly_memory.blocking import SyncMemoryRouter
 
-    where = session.id, place.space, place.agent, settings.content_limit_bytes
-    entries = [capturing.entry(one, *where) for one in new]
+    entries = [capturing.entry(one, session.id, place.space, place.agent) for one in new]
     # Nobody waits for us, and a session's last hook has no later one that could make up for what a busy disk refused.
     settings = replace(settings, pace=replace(settings.pace, lock_wait_s=BUDGET_S))
     # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.

@@ -201,9 +201,7 @@ def _keep_beside(tx: Transaction, place: _Place, loser: _Text, now: datetime) ->
 def _save(tx: Transaction, place: _Place, text: _Text, earlier: Sequence[str], revision: int) -> None:
     """Write the text as the only revision of the document's memory."""
     metadata = {"said": text.fields, "state": text.state, "earlier": list(earlier)[-_EARLIER_KEPT:]}
-    draft = validation.draft(
-        _CONTENT, content_limit_bytes=len(_CONTENT), key=place.name, metadata=metadata, origin="remote"
-    )
+    draft = validation.draft(_CONTENT, key=place.name, metadata=metadata, origin="remote")
     memory = draft.memory(place.id, place.space, created_at=text.at, updated_at=text.at, revision=revision)
     if revision > 1:
         tx.erase(place.id)

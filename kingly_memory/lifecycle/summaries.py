@@ -57,7 +57,6 @@ def summary(of: Summarised, gists: Sequence[Memory]) -> Draft:
     greatest = max(of.significances)
     return validation.draft(
         "\n".join(tells) or title,
-        content_limit_bytes=1_000_000,
         type=MemoryType.SEMANTIC,
         significance=min(greatest, REMOTE_ABOVE) if min(of.significances) <= REMOTE_ABOVE else greatest,
         confidence=min(one.confidence for one in gists),

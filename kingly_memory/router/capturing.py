@@ -57,13 +57,10 @@ def _is_known(statement: Statement, hits: Iterable[Memory]) -> bool:
     return not is_users and any(is_echo(statement.content, text) for text in texts)
 
 
-def entry(
-    statement: Statement, context_id: str | None, space: str, agent: str | None, content_limit_bytes: int
-) -> Imported:
+def entry(statement: Statement, context_id: str | None, space: str, agent: str | None) -> Imported:
     """A statement as it is taken in: what is here already, or was forgotten, stays so."""
     draft = validation.draft(
         statement.content,
-        content_limit_bytes=content_limit_bytes,
         type=statement.worth.type,
         significance=statement.worth.significance,
         confidence=statement.worth.confidence,

@@ -130,14 +130,14 @@ async def call(memory: MemoryRouter, name: str, given: Mapping[str, Any]) -> Cal
     return _answered(compact(answer), {field: answer})  # as in the reference server, the text has the list alone
 
 
-async def read_in(memory: MemoryRouter, content_limit_bytes: int) -> None:
+async def read_in(memory: MemoryRouter) -> None:
     """Add what is in the file of the reference server, where one is named that was not read before. Whatever is the
     matter with it is logged: the memory works without."""
     path = os.environ.get(FILE)
     if not path:
         return
     try:
-        entries = await asyncio.to_thread(_entries, path, content_limit_bytes)
+        entries = await asyncio.to_thread(_entries, path)
         key = sha256(path.encode()).hexdigest()
         if not entries or await memory.documents.get(_READ_IN, key) is not None:
             return
@@ -159,9 +159,9 @@ async def read_in(memory: MemoryRouter, content_limit_bytes: int) -> None:
         log.warning("%s was not read: %s", FILE, error)
 
 
-def _entries(path: str, content_limit_bytes: int) -> list[Entry]:
+def _entries(path: str) -> list[Entry]:
     """Those of the file; none where it is still to be written."""
-    return [*jsonl.read(Path(path), content_limit_bytes=content_limit_bytes)] if Path(path).exists() else []
+    return [*jsonl.read(Path(path))] if Path(path).exists() else []
 
 
 def _entity(fields: JsonObject) -> Entity:

@@ -25,7 +25,7 @@ from kingly_memory.hub.bodies import Bodies, Door, refused
 from kingly_memory.hub.grants import Grant, digest
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.hub.traffic import Traffic
-from kingly_memory.server.memory_server import MemoryServer
+from kingly_memory.server.memory_server import LONGEST_MESSAGE_BYTES, MemoryServer
 
 Run = Callable[[Coroutine[Any, Any, None]], object]
 
@@ -42,7 +42,7 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
-        max_request_body_size=server.longest_message_bytes,
+        max_request_body_size=LONGEST_MESSAGE_BYTES,
         # The door decides who calls: a second list of names would be another opinion.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
@@ -50,7 +50,7 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
     async def sdk() -> ASGIApp:
         return inner
 
-    door = Door(gate, Bodies(server.longest_message_bytes), sdk)
+    door = Door(gate, Bodies(LONGEST_MESSAGE_BYTES), sdk)
     traffic = Traffic("kingly_mcp", server.tool_names)
 
     async def metrics(headers: Headers) -> Response:

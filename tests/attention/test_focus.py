@@ -229,8 +229,7 @@ async def test_titles_and_topics_that_a_thread_was_given_count(tmp_path: Path, c
 async def test_of_very_many_threads_it_says_at_least_how_many(tmp_path: Path, clock: ManualClock) -> None:
     async with await attended(tmp_path, clock) as memory:
         await memory.remember(
-            Imported(draft(f"note {number}", content_limit_bytes=999, title="billing", context_id=f"thread_{number}"))
-            for number in range(150)
+            Imported(draft(f"note {number}", title="billing", context_id=f"thread_{number}")) for number in range(150)
         )
         focused = await memory.attention.focus("billing")
         assert focused.more

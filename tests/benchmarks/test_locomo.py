@@ -12,7 +12,7 @@ from benchmarks.eval import locomo
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MemoryType, Origin
 from kingly_memory.validation import Imported
-from tests.files.samples import LIMIT, parted
+from tests.files.samples import parted
 
 SAMPLE = {
     "sample_id": "conv-1",
@@ -33,7 +33,7 @@ SAMPLE = {
 
 
 def read(content: Any) -> tuple[list[Imported], list[str]]:
-    return parted(locomo.entries(content, Path("locomo.json"), content_limit_bytes=LIMIT))
+    return parted(locomo.entries(content, Path("locomo.json")))
 
 
 def with_session(**changes: Any) -> list[Any]:

@@ -116,7 +116,7 @@ def test_the_same_text_gets_the_same_errors_in_every_process() -> None:
 
 
 def reading(path: Path) -> QuestionFile:
-    return read(path, content_limit_bytes=10_000)
+    return read(path)
 
 
 def sample(**changes: Any) -> dict[str, Any]:
@@ -194,7 +194,7 @@ MEMORY = {"id": "m", "content": "x"}
         ([{"content": ""}], "line 1: content: is empty"),
         ([MEMORY, {"answer": 42}], "line 2: is neither a memory with `content` nor a question"),
         ([MEMORY, [1]], "line 2: is neither"),
-        ([{"content": "x" * 400_000}], "line 1: has more than"),
+        ([{"content": "x" * 7_000_000}], "line 1: has more than"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, rows: list[object], words: str) -> None:

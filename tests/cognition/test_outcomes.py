@@ -19,12 +19,11 @@ from kingly_memory.models import MemoryType
 from kingly_memory.validation import Draft
 from tests.cognition.task_samples import remembered, stored
 
-LIMIT = 1_048_576
 ASSESSMENT = {"task": "deploy", "confidence": 0.5, "factors": {}, "similar_tasks_found": 0, "context_id": None}
 
 
 def outcome(task: object = "deploy the api", status: object = "completed", **said: Any) -> Draft:
-    return outcome_draft(task, status, content_limit_bytes=LIMIT, **said)
+    return outcome_draft(task, status, **said)
 
 
 @pytest.mark.requirement("KNG-034")
@@ -91,7 +90,7 @@ def test_content_holds_every_note_and_metadata_the_beginning_of_the_latest() -> 
         ("duration_s", {"duration_s": "61"}),
         ("metadata", {"metadata": ["status"]}),
         ("metadata", {"metadata": {"log": "x" * 70_000}}),
-        ("content", {"task": "x" * (LIMIT + 1)}),
+        ("content", {"task": "x" * 1_048_577}),
     ],
 )
 def test_an_outcome_that_makes_no_sense_is_refused_by_name(field: str, said: dict[str, Any]) -> None:

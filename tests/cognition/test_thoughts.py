@@ -162,7 +162,6 @@ def imported(memory: MemoryRouter) -> list[Imported]:
         Imported(
             draft(
                 one.content,
-                content_limit_bytes=1_000,
                 tags=one.tags,
                 metadata=one.metadata,
                 origin="import",

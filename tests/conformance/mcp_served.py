@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory.hub.access import Gate
 from kingly_memory.hub.listening import listener, quiet_server, stop_with_input, stopped_by_signals
-from kingly_memory.server.memory_server import LONGEST_MESSAGE_BYTES, MemoryServer
+from kingly_memory.server.memory_server import MemoryServer
 from kingly_memory.server.web import access_of, application
 from tests.mcp_sessions import server
 
@@ -46,7 +46,6 @@ TEXT, NAME = {"type": "string"}, "What is your name?"
 class Fixtures(MCPServer):
     """The tools, resources and prompts that the suite asks for."""
 
-    longest_message_bytes = LONGEST_MESSAGE_BYTES
     tool_names = ()
 
 

@@ -143,7 +143,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def parsed(data: Any, name: str = "thread.json", now: datetime = MARCH) -> Parsed:
-    return ai.thread(data, Path(name), LIMIT, now)
+    return ai.thread(data, Path(name), now)
 
 
 def folder(tmp_path: Path, *threads: Any, focus: Any = None) -> Path:
@@ -159,7 +159,7 @@ def folder(tmp_path: Path, *threads: Any, focus: Any = None) -> Path:
 
 
 def found(root: Path) -> list[Entry]:
-    return list(ai.read(root, content_limit_bytes=LIMIT))
+    return list(ai.read(root))
 
 
 # --- there and back ---------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from kingly_memory.adapters.files import reading
 from kingly_memory.adapters.files.detect import FileFormat, source
 from kingly_memory.errors import InvalidInput
-from tests.files.samples import LIMIT, parted
+from tests.files.samples import parted
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from tests.files.samples import LIMIT, parted
 )
 def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: str, expected: FileFormat) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    assert source(tmp_path / name, content_limit_bytes=LIMIT).format is expected
+    assert source(tmp_path / name).format is expected
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name
     file = tmp_path / "file"
     file.write_text("[]")
     expected = {FileFormat.NOTES: (1, 0), FileFormat.TEXT: (1, 0), FileFormat.JSONL: (0, 1)}
-    found = source(file, content_limit_bytes=LIMIT, format_name=format_name)
+    found = source(file, format_name=format_name)
     entries = list(found.entries)
     problems = parted(entries)[1]
     items = [one for one in entries if not isinstance(one, reading.Problem)]
@@ -72,21 +72,21 @@ def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name
 def test_a_file_that_is_nothing_we_know_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "file").write_text(text)
     with pytest.raises(InvalidInput, match=message):
-        source(tmp_path / "file", content_limit_bytes=LIMIT)
+        source(tmp_path / "file")
 
 
 def test_paths_and_formats_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     for name in ("missing", "missing.md", "missing.jsonl"):
         with pytest.raises(InvalidInput, match=r"file: .*missing.* cannot be read \(No such file or directory\)"):
-            source(tmp_path / name, content_limit_bytes=LIMIT)
+            source(tmp_path / name)
     with pytest.raises(InvalidInput, match="format: 'csv' is unknown; choose one of jsonl, notes"):
-        source(tmp_path, content_limit_bytes=LIMIT, format_name="csv")
+        source(tmp_path, format_name="csv")
     with pytest.raises(InvalidInput, match="is a folder; the format legacy is a file"):
-        source(tmp_path, content_limit_bytes=LIMIT, format_name="legacy")
+        source(tmp_path, format_name="legacy")
 
 
 def test_a_json_file_that_would_not_fit_into_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "DOCUMENT_LIMIT_BYTES", 4)
     (tmp_path / "file").write_text("[1, 2]")
     with pytest.raises(InvalidInput, match="has 6 bytes, at most 4 are read"):
-        source(tmp_path / "file", content_limit_bytes=LIMIT)
+        source(tmp_path / "file")

@@ -77,7 +77,7 @@ def test_an_export_holds_all_users_of_the_project_and_an_import_gives_each_his_o
 async def test_what_is_imported_for_a_user_is_at_the_hub_for_that_user_alone(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("laptop") as laptop:
-        said = draft("Ann takes the ferry", content_limit_bytes=1_000, significance=0.9)
+        said = draft("Ann takes the ferry", significance=0.9)
         await laptop.remember([Imported(said, user="ann")])
         await laptop.sync(timeout=5)
     async with team.machine("phone") as phone:

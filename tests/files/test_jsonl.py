@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.models import Memory, MemoryStatus, MemoryType, Origin
 from kingly_memory.validation import Draft
-from tests.files.samples import LIMIT, as_draft, from_a_file, memories, parted
+from tests.files.samples import as_draft, from_a_file, memories, parted
 
 
 @pytest.fixture
@@ -21,11 +21,11 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "memories.jsonl"
 
 
-def drafts(file: Path, *lines: bytes | str | dict[str, Any], limit: int = LIMIT) -> tuple[list[Draft], list[str]]:
+def drafts(file: Path, *lines: bytes | str | dict[str, Any]) -> tuple[list[Draft], list[str]]:
     """Write the lines, read them, and return the drafts and the problems."""
     texts = [json.dumps(one) if isinstance(one, dict) else one for one in lines]
     file.write_bytes(b"\n".join(one.encode() if isinstance(one, str) else one for one in texts) + b"\n")
-    items, problems = parted(jsonl.read(file, content_limit_bytes=limit))
+    items, problems = parted(jsonl.read(file))
     return [item.draft for item in items], problems
 
 
@@ -33,7 +33,7 @@ def drafts(file: Path, *lines: bytes | str | dict[str, Any], limit: int = LIMIT)
 def test_what_was_exported_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, held: Any) -> None:
     file = tmp_path_factory.mktemp("export") / "memories.jsonl"
     file.write_text("".join(jsonl.line(memory, status) + "\n" for memory, status in held), encoding="utf-8")
-    items, problems = parted(jsonl.read(file, content_limit_bytes=LIMIT))
+    items, problems = parted(jsonl.read(file))
     assert problems == []
     assert [(item.draft, item.id, item.status) for item in items] == [
         (from_a_file(as_draft(memory)), memory.id, status) for memory, status in held
@@ -130,7 +130,8 @@ def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
 
 def test_an_endless_line_is_skipped_without_reading_it_into_memory(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "MOST_BYTES", 1_000)
-    good, problems = drafts(file, b'{"content": "' + b"x" * 300_000 + b'"}', {"content": "next"}, limit=100)
+    monkeypatch.setattr(jsonl, "CONTENT_LIMIT_BYTES", 100)
+    good, problems = drafts(file, b'{"content": "' + b"x" * 300_000 + b'"}', {"content": "next"})
     assert [draft.content for draft in good] == ["next"]
     assert problems == ["line 1: has more than 128,600 bytes"]
 

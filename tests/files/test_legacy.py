@@ -11,7 +11,7 @@ import pytest
 from kingly_memory.adapters.files import jsonl, programs
 from kingly_memory.models import MemoryType
 from kingly_memory.validation import Imported
-from tests.files.samples import LIMIT, parted
+from tests.files.samples import parted
 
 FILE = Path("memory.json")
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -20,7 +20,7 @@ MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 def read(content: Any) -> tuple[list[Imported], list[str]]:
     items = programs.legacy_items(content)
     line, called = programs.legacy_line, programs.LEGACY_CALLED
-    return parted(jsonl.entries(items, FILE, content_limit_bytes=LIMIT, as_line=line, called=called))
+    return parted(jsonl.entries(items, FILE, as_line=line, called=called))
 
 
 @pytest.mark.requirement("KNG-087")

@@ -16,7 +16,6 @@ from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.imported import ImportedNote
 from kingly_memory.models import MemoryType, Origin
 from kingly_memory.validation import Draft
-from tests.files.samples import LIMIT
 
 
 @pytest.fixture
@@ -31,13 +30,13 @@ def write(path: Path, text: str) -> None:
     path.write_bytes(text.encode())
 
 
-def drafts(folder: Path, limit: int = LIMIT) -> tuple[list[Draft], list[str]]:
-    found, problems = noted(folder, limit)
+def drafts(folder: Path) -> tuple[list[Draft], list[str]]:
+    found, problems = noted(folder)
     return [one.draft for one in found], problems
 
 
-def noted(folder: Path, limit: int = LIMIT) -> tuple[list[ImportedNote], list[str]]:
-    found = list(notes.read(folder, content_limit_bytes=limit))
+def noted(folder: Path) -> tuple[list[ImportedNote], list[str]]:
+    found = list(notes.read(folder))
     said = [f"{one.place}: {one.reason}" for one in found if isinstance(one, Problem)]
     return [one for one in found if isinstance(one, ImportedNote)], said
 
@@ -151,7 +150,7 @@ def test_hidden_files_are_left_out_and_other_files_and_empty_notes_are_said_to_b
         write(folder / name, "text")
     write(folder / "empty.md", "---\ntags: a\n---\n  \n")
     write(folder / "Kept.MD", "text")
-    found = list(notes.read(folder, content_limit_bytes=LIMIT))
+    found = list(notes.read(folder))
     assert [one.draft.title for one in found if isinstance(one, ImportedNote)] == ["Kept"]
     assert {(one.path.name, one.why) for one in found if isinstance(one, notes.PassedOver)} == {
         ("picture.png", "not Markdown (.md)"),
@@ -162,17 +161,15 @@ def test_hidden_files_are_left_out_and_other_files_and_empty_notes_are_said_to_b
 
 def test_notes_that_cannot_be_read_are_named_and_the_rest_is_read(folder: Path) -> None:
     (folder / "a-bad.md").write_bytes(b"\xff\xfe")
-    write(folder / "b-long.md", "x" * 200)
-    write(folder / "c-huge.md", "x" * 70_000)
+    write(folder / "b-long.md", "x" * 1_048_577)
     os.mkfifo(folder / "d-pipe.md")
     write(folder / "e-date.md", "---\ndate: some day\n---\ntext")
     write(folder / "f-good.md", "text")
-    good, problems = drafts(folder, limit=100)
+    good, problems = drafts(folder)
     assert [draft.title for draft in good] == ["f-good"]
     assert problems == [
         ": is not UTF-8 text",
-        ": content: has 200 bytes, at most 100 are stored; split it into several memories",
-        ": content: has 70,000 bytes, at most 100 are stored; split it into several memories",
+        ": content: has 1,048,577 bytes, at most 1,048,576 are stored; split it into several memories",
         f": {folder / 'd-pipe.md'} is neither a file nor a folder",
         ": date: 'some day' is not an ISO 8601 date or time",
     ]

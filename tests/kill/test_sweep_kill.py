@@ -38,7 +38,7 @@ async def seed(home: Path) -> None:
         await memory.store("fresh", key="fresh")
         await memory.remember(
             Imported(
-                draft(text(number), content_limit_bytes=10_000, key=f"k{number}", created_at=long_ago),
+                draft(text(number), key=f"k{number}", created_at=long_ago),
                 updated_at=long_ago,
             )
             for number in range(FADED)

@@ -35,7 +35,7 @@ OF_THREADS: Verbs = {
     "unpin": lambda memory: memory.attention.unpin("pinned"),
     "rate": lambda memory: memory.attention.rate("apart", useful=True),
     "rename": lambda memory: memory.threads.rename("mixed", "Deploys"),
-    "import": lambda memory: memory.remember(ai.thread(FILE, Path("brought.json"), 10_000, datetime.now(UTC))),
+    "import": lambda memory: memory.remember(ai.thread(FILE, Path("brought.json"), datetime.now(UTC))),
 }
 OF_SWEEPS: Verbs = {
     "sweep": lambda memory: memory.sweep(["lifetimes", "strength"]),

@@ -26,7 +26,7 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 def said(content: str, day: int = 0, *, origin: str = "agent", agent: str | None = None) -> Memory:
     at = BEGINNING + timedelta(days=day)
-    checked = draft(content, content_limit_bytes=1 << 20, origin=origin, agent=agent)
+    checked = draft(content, origin=origin, agent=agent)
     return checked.memory(MemoryId(f"{day}-{content}"), "app", created_at=at, updated_at=at)
 
 

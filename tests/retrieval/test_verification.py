@@ -35,7 +35,7 @@ VERIFIED, UNCERTAIN, CONTRADICTED, UNVERIFIABLE = VerificationStatus
 
 def memory(content: str, name: str = "one", *, later_s: float = 0.0, **said: Any) -> Memory:
     moment = BEGAN + timedelta(seconds=later_s)
-    spoken = draft(content, content_limit_bytes=1_000_000, **said)
+    spoken = draft(content, **said)
     return spoken.memory(MemoryId(name), "app", created_at=moment, updated_at=moment)
 
 

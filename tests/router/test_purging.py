@@ -112,11 +112,11 @@ def test_nothing_brings_it_back(memory: SyncMemoryRouter, tmp_path: Path) -> Non
     [(exported, _)] = [pair for pair in memory.export() if pair[0].id == stored.id]
     memory.purge("secret")
     assert (memory.get(stored.id), memory.restore(stored.id), memory.restore("secret")) == (None, None, None)
-    taken = memory.remember([Imported(draft(exported.content, content_limit_bytes=1_000, key="secret"), id=stored.id)])
+    taken = memory.remember([Imported(draft(exported.content, key="secret"), id=stored.id)])
     assert (taken.stays_away, memory.get("secret")) == (1, None)
     again = memory.store("the key is free again", key="secret")
     assert again.id != stored.id
-    once_more = Imported(draft(SECRET, content_limit_bytes=1_000, key="secret"), id=stored.id)
+    once_more = Imported(draft(SECRET, key="secret"), id=stored.id)
     assert memory.remember([once_more]).stays_away == 1
     assert memory.search(WORD).hits == ()
     [row] = [one for one in rows(memory) if not one.memory.content]

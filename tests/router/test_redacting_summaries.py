@@ -107,7 +107,7 @@ async def test_a_correction_goes_out_to_the_summary_at_once(router: MemoryRouter
     if how == "restore and store":
         await router.restore(wrong.key)
     if how == "import":
-        said = draft("Deploys are quick now.", content_limit_bytes=1_000, key=wrong.key)
+        said = draft("Deploys are quick now.", key=wrong.key)
         await router.remember([Imported(said)])
     else:
         await router.store("Deploys are quick now.", key=wrong.key)
@@ -156,7 +156,6 @@ async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
 def imported(one: Memory, status: MemoryStatus) -> Imported:
     said = draft(
         one.content,
-        content_limit_bytes=10_000,
         type=one.type,
         significance=one.significance,
         tags=one.tags,

@@ -270,7 +270,7 @@ async def test_what_a_file_says_of_the_past_comes_with_its_memory_or_not_at_all(
     whole, orphan = (f"01977c00-0000-7000-8000-00000000000{number}" for number in range(2))
 
     def item(memory_id: str, text: str, revision: int, *, is_earlier: bool) -> Imported:
-        said = draft(text, content_limit_bytes=100)
+        said = draft(text)
         return Imported(said, memory_id, revision=revision, is_earlier=is_earlier)
 
     items = [item(whole, text, number, is_earlier=number < 3) for number, text in enumerate(["a", "b", "c"], 1)]
@@ -296,7 +296,7 @@ async def test_what_says_the_same_is_no_new_revision(memory: MemoryRouter, clock
 
 def test_an_import_into_another_project_of_the_home_takes_the_history_along(tmp_path: Path) -> None:
     home, memory_id = tmp_path / "home", "01977c00-0000-7000-8000-000000000000"
-    said = [draft(text, content_limit_bytes=100) for text in ("a", "b", "c")]
+    said = [draft(text) for text in ("a", "b", "c")]
     items = [
         Imported(one, memory_id, revision=number, is_earlier=number < 3, updated_at=None)
         for number, one in enumerate(said, 1)

@@ -402,7 +402,7 @@ class Sweepings(RuleBasedStateMachine):
             self.clock.jump(-DAY_S)
         elif does == "store":
             said = self.said(key, MemoryType.SEMANTIC, 0.5, "x")
-            words = draft(said.content, content_limit_bytes=10_000, key=key, metadata={"category": "x"})
+            words = draft(said.content, key=key, metadata={"category": "x"})
             self.write(write.store(words, self.desk))
             row = self.row(key)
             assert row is not None

@@ -14,7 +14,6 @@ from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import MemoryStatus
 from kingly_memory.testing import ManualClock
-from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over
 
 HOUR_S = 3_600.0
@@ -116,7 +115,7 @@ async def test_a_merged_thread_keeps_what_was_said_of_it_as_long_as_anything_is_
 async def test_what_a_file_said_of_a_thread_goes_with_it(tmp_path: Path) -> None:
     said = {"id": "t", "title": "Zebrafish", "messages": [{"content": "secret"}]}
     async with opened(tmp_path) as (memory, store, _):
-        await memory.remember(ai.thread(said, Path("t.json"), LIMIT, datetime.now(UTC)))
+        await memory.remember(ai.thread(said, Path("t.json"), datetime.now(UTC)))
         whose = owner("app", "t")
         assert "Zebrafish" in text(told(store, whose))
         for one in (await memory.list()).memories:

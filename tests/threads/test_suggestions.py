@@ -395,7 +395,7 @@ class Remembering(RuleBasedStateMachine):
 
     @rule(key=KEYS, context=CONTEXTS, text=SAID, kind=st.sampled_from(["semantic", "working"]))
     def store(self, key: str, context: str, text: str, kind: str) -> None:
-        one = validation.draft(text, content_limit_bytes=10_000, key=key, context_id=context, type=kind)
+        one = validation.draft(text, key=key, context_id=context, type=kind)
         self._store.write(write.store(one, self._write_context())).result()
 
     @rule(key=KEYS)

@@ -59,11 +59,11 @@ def is_folder_of_threads(path: Path) -> bool:
 # --- reading files ----------------------------------------------------------------------------------------------------
 
 
-def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
+def read(path: Path) -> Iterator[Entry]:
     """What is in focus and the threads, by file name. Other files and hidden ones are left out, and symbolic links are
     not followed: each makes a Problem, as does each file that is refused. Times in the future count as now."""
     now = datetime.now(UTC)
-    as_thread = partial(thread, content_limit_bytes=content_limit_bytes, now=now)
+    as_thread = partial(thread, now=now)
     as_focus = partial(focus_file, now=now)
     folder = path / THREADS
     if os.path.lexists(path / FOCUS):
@@ -129,7 +129,7 @@ def focus_file(data: Any, _: Path, *, now: datetime) -> _Entries:
 # --- a thread ---------------------------------------------------------------------------------------------------------
 
 
-def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _Entries:
+def thread(data: Any, path: Path, now: datetime) -> _Entries:
     """What a file's JSON value says of a thread, and its messages. Without an id it is called as its file; what was
     said beyond `now` was said now. The messages of one that was merged belong to the other thread. Raises
     InvalidInput."""
@@ -165,7 +165,6 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
         try:
             made = draft(
                 content,
-                content_limit_bytes=content_limit_bytes,
                 type="semantic" if source == PIN_SOURCE else "episodic",  # what was pinned is a fact
                 tags=tags,
                 context_id=into or thread_id,

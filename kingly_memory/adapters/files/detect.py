@@ -16,7 +16,7 @@ from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import named_id
 from kingly_memory.imported import ImportedNote
-from kingly_memory.validation import Imported, draft
+from kingly_memory.validation import CONTENT_LIMIT_BYTES, Imported, draft
 
 T = TypeVar("T")
 
@@ -60,7 +60,6 @@ class FoundFile:
 def source(
     path: Path,
     *,
-    content_limit_bytes: int,
     format_name: str | None = None,
     trust: bool = False,
 ) -> FoundFile:
@@ -76,11 +75,11 @@ def source(
         raise InvalidInput("file", f"{path} is no home of Kingly Memory")
 
     if path.is_dir():
-        return _of_folder(path, given, content_limit_bytes)
+        return _of_folder(path, given)
     if given in (FileFormat.AI, FileFormat.OKF):
         what = "threads/ and focus.json" if given is FileFormat.AI else "the bundle's index.md"
         raise InvalidInput("file", f"{path} is no folder; name the one that holds {what}")
-    if (held := _contained(path, content_limit_bytes)) is not None:
+    if (held := _contained(path)) is not None:
         return held
     file_format, content = given or _by_name(path) or (FileFormat.JSONL if _is_jsonl(path) else None), None
     if file_format in (FileFormat.LEGACY, *programs.OF_JSON) or (
@@ -88,25 +87,24 @@ def source(
     ):
         content = document(path)
     file_format, unknown = file_format or _by_value(content, path), dict[str, None]()
-    entries = _entries(file_format, content, path, limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
+    entries = _entries(file_format, content, path, trust=trust, unknown=unknown)
     return FoundFile(file_format, entries, unknown)
 
 
 def _entries(
-    file_format: FileFormat, content: Any, path: Path, *, limit_bytes: int, trust: bool, unknown: dict[str, None]
+    file_format: FileFormat, content: Any, path: Path, *, trust: bool, unknown: dict[str, None]
 ) -> Iterator[Entry | ImportedNote | notes.PassedOver]:
     match file_format:
         case FileFormat.NOTES:
-            return notes.read(_real(path), content_limit_bytes=limit_bytes)
+            return notes.read(_real(path))
         case FileFormat.JSONL:
-            return jsonl.read(path, content_limit_bytes=limit_bytes, trust=trust, unknown=unknown)
+            return jsonl.read(path, trust=trust, unknown=unknown)
         case FileFormat.TEXT:
-            return text(path, content_limit_bytes=limit_bytes)
+            return text(path)
         case FileFormat.LEGACY:
             return jsonl.entries(
                 programs.legacy_items(content),
                 path,
-                content_limit_bytes=limit_bytes,
                 format_name=programs.LEGACY,
                 as_line=programs.legacy_line,
                 called=programs.LEGACY_CALLED,
@@ -115,10 +113,10 @@ def _entries(
             raise InvalidInput("file", f"{path} is no database; name the SQLite file of the store")
         case _:
             items = programs.OF_JSON[file_format](content) or (content if isinstance(content, list) else [content])
-            return jsonl.entries(items, path, content_limit_bytes=limit_bytes)
+            return jsonl.entries(items, path)
 
 
-def _contained(path: Path, content_limit_bytes: int) -> FoundFile | None:
+def _contained(path: Path) -> FoundFile | None:
     """What an archive or a database holds; None for another file. Raises InvalidInput."""
     with opened(path) as file:
         head = file.read(len(containers.DATABASE))
@@ -127,7 +125,7 @@ def _contained(path: Path, content_limit_bytes: int) -> FoundFile | None:
         if table is None:
             restore = f"kingly-memory backup restore {quote(str(path))}"
             raise InvalidInput("file", f"{path} is a database; `{restore}` puts a backup back")
-        entries = jsonl.entries(table[1], path, content_limit_bytes=content_limit_bytes)
+        entries = jsonl.entries(table[1], path)
         return FoundFile(FileFormat(table[0]), entries)
     if not head.startswith(containers.ARCHIVE):
         return None
@@ -135,15 +133,15 @@ def _contained(path: Path, content_limit_bytes: int) -> FoundFile | None:
     name = next((name for _, content in held if (name := _program(content))), None)
     if name is None:
         raise InvalidInput("file", f"{path} is an archive without an export that is known; unpack it and name a file")
-    return FoundFile(FileFormat(name), _of_archive(path, name, content_limit_bytes))
+    return FoundFile(FileFormat(name), _of_archive(path, name))
 
 
-def _of_archive(path: Path, name: str, content_limit_bytes: int) -> Iterator[Entry]:
+def _of_archive(path: Path, name: str) -> Iterator[Entry]:
     for value in containers.values(path):
         if isinstance(value, Problem):
             yield value
         elif (items := programs.OF_JSON[name](value[1])) is not None:
-            yield from jsonl.entries(items, value[0], content_limit_bytes=content_limit_bytes)
+            yield from jsonl.entries(items, value[0])
 
 
 def _program(content: Any) -> str | None:
@@ -175,14 +173,14 @@ def _by_value(content: Any, path: Path) -> FileFormat:
     raise InvalidInput("file", f"{path} {what}; --format text imports any text as one memory")
 
 
-def _of_folder(path: Path, given: FileFormat | None, content_limit_bytes: int) -> FoundFile:
+def _of_folder(path: Path, given: FileFormat | None) -> FoundFile:
     if given is FileFormat.AI or (given is None and ai.is_folder_of_threads(path)):
-        return FoundFile(FileFormat.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
+        return FoundFile(FileFormat.AI, ai.read(path))
     if given is FileFormat.OKF or (given is None and okf.is_bundle(path)):
-        return FoundFile(FileFormat.OKF, okf.read(_real(path), content_limit_bytes=content_limit_bytes))
+        return FoundFile(FileFormat.OKF, okf.read(_real(path)))
     if given not in (None, FileFormat.NOTES):
         raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
-    return FoundFile(FileFormat.NOTES, notes.read(_real(path), content_limit_bytes=content_limit_bytes))
+    return FoundFile(FileFormat.NOTES, notes.read(_real(path)))
 
 
 def _real(path: Path) -> Path:
@@ -214,14 +212,14 @@ def beginning(path: Path) -> bytes:
         return file.read(4_096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
 
 
-def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem]:
+def text(path: Path) -> Iterator[Imported | Problem]:
     """The whole file as one memory, nothing of an empty one: the same text is the same one."""
 
     def imported() -> Imported:
-        content, _ = text_of(path, content_limit_bytes)
+        content, _ = text_of(path, CONTENT_LIMIT_BYTES)
         parts = notes.sections(content)
         title = fields.title(parts[0].heading) if parts else None
-        made = draft(content, content_limit_bytes=content_limit_bytes, title=title, origin="import")
+        made = draft(content, title=title, origin="import")
         return Imported(made, named_id(TEXT, content))
 
     if beginning(path):

@@ -39,6 +39,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedLink
 from kingly_memory.models import KEPT, MOST_LIFETIME_S, JsonObject, Memory, MemoryStatus, Origin, moment_text
 from kingly_memory.validation import (
+    CONTENT_LIMIT_BYTES,
     LARGEST_REVISION,
     METADATA_LIMIT_BYTES,
     USUAL,
@@ -120,29 +121,26 @@ def _line(values: JsonObject, user: str | None) -> str:
     return as_json(values if user is None else {**values, "user": user}).translate(_LINE_BREAKS)
 
 
-def read(
-    path: Path, *, content_limit_bytes: int, trust: bool = False, unknown: dict[str, None] | None = None
-) -> Iterator[Entry]:
+def read(path: Path, *, trust: bool = False, unknown: dict[str, None] | None = None) -> Iterator[Entry]:
     """The memories of a JSONL file, in its order, with a Problem in the place of each line that makes none. With
     `trust` the user and agents have said what the file says that they have. `unknown` gets the names of fields that a
     memory does not have."""
     # JSON may spend six bytes on one of a memory. A document stands there twice, as it is and as what it is found by,
     # and each of its bytes may take three: those of `_LINE_BREAKS`.
-    longest = max(6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES, 6 * MOST_BYTES + METADATA_LIMIT_BYTES)
+    longest = max(6 * CONTENT_LIMIT_BYTES + 2 * METADATA_LIMIT_BYTES, 6 * MOST_BYTES + METADATA_LIMIT_BYTES)
     with opened(path) as file:
         for number, text in enumerate(lines(file, longest), start=1):
             place = f"line {number}"
             if text is None:
                 yield Problem(path, place, f"has more than {longest:,} bytes")
             elif text.strip(b" \t\xef\xbb\xbf"):
-                yield attempt(path, place, partial(_of_line, text, content_limit_bytes, trust, unknown))
+                yield attempt(path, place, partial(_of_line, text, trust, unknown))
 
 
 def entries(
     items: object,
     path: Path,
     *,
-    content_limit_bytes: int,
     format_name: str = FORMAT,
     as_line: Callable[[Any], JsonObject] | None = None,
     called: Mapping[str, str] = MappingProxyType({}),
@@ -153,9 +151,9 @@ def entries(
 
     def made(item: Any) -> Imported | Beside:
         if as_line is None:
-            return _made(item, content_limit_bytes, False)
+            return _made(item, False)
         try:
-            return imported(as_line(item), content_limit_bytes=content_limit_bytes, format_name=format_name)
+            return imported(as_line(item), format_name=format_name)
         except InvalidInput as error:
             raise InvalidInput(called.get(error.field, error.field), error.problem) from None
 
@@ -166,9 +164,7 @@ def entries(
         yield attempt(path, f"item {number}", partial(made, item))
 
 
-def imported(
-    data: Mapping[str, Any], *, content_limit_bytes: int, format_name: str = FORMAT, trust: bool = False
-) -> Imported:
+def imported(data: Mapping[str, Any], *, format_name: str = FORMAT, trust: bool = False) -> Imported:
     """One exported record or plain line as a draft. Raises InvalidInput.
 
     The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata. That the
@@ -208,11 +204,11 @@ def imported(
     never_ends = "ends_at" in data and data["ends_at"] is None and length is None
     made = draft(
         data.get("content"),
-        content_limit_bytes=content_limit_bytes,
         created_at=point_in_time("created_at", data.get("created_at")),
         ttl=None if never_ends else USUAL,
         **named,
-        **{name: scope.get(name) for name in _SCOPED},
+        context_id=scope.get("context_id"),
+        agent=scope.get("agent"),
     )
     if made.origin in (Origin.USER, Origin.AGENT, Origin.DERIVED) and not trust:
         made = replace(made, origin=Origin.IMPORT)
@@ -231,21 +227,21 @@ def imported(
     )
 
 
-def _of_line(text: bytes, content_limit_bytes: int, trust: bool, unknown: dict[str, None] | None) -> Imported | Beside:
+def _of_line(text: bytes, trust: bool, unknown: dict[str, None] | None) -> Imported | Beside:
     data = json_value(text)
     if unknown is not None and isinstance(data, dict) and "content" in data:
         unknown.update(dict.fromkeys(name for name in data if name not in _KNOWN))
-    return _made(data, content_limit_bytes, trust)
+    return _made(data, trust)
 
 
-def _made(data: Any, content_limit_bytes: int, trust: bool) -> Imported | Beside:
+def _made(data: Any, trust: bool) -> Imported | Beside:
     """What a line says. Raises InvalidInput."""
     if not isinstance(data, dict):
         raise InvalidInput("json", "is not an object with a `content`")
     record = data if "content" in data else _beside(data) or programs.as_line(data) or data
     if not isinstance(record, Mapping):
         return record
-    return imported(record, content_limit_bytes=content_limit_bytes, trust=trust)
+    return imported(record, trust=trust)
 
 
 def _beside(data: Mapping[str, Any]) -> Beside | None:

@@ -84,7 +84,7 @@ class Section(NamedTuple):
     above: str | None = None
 
 
-def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | PassedOver | Problem]:
+def read(root: Path) -> Iterator[ImportedNote | PassedOver | Problem]:
     """The notes of a folder and the folders in it, by path; or those of the one file that `root` is.
 
     Hidden files and folders (`.git`, `.obsidian`) are left out. Empty notes and files that are no notes are passed
@@ -93,7 +93,7 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | Pas
     """
     folder = root if root.is_dir() else root.parent
     for entry in files(root):
-        yield from _file(entry, folder, content_limit_bytes) if isinstance(entry, Path) else [entry]
+        yield from _file(entry, folder) if isinstance(entry, Path) else [entry]
 
 
 def files(root: Path) -> Iterator[Path | PassedOver | Problem]:
@@ -187,7 +187,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
             fence = mark if fence is None else None
 
 
-def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[ImportedNote | PassedOver | Problem]:
+def _file(path: Path, root: Path) -> Iterator[ImportedNote | PassedOver | Problem]:
     """The notes of a file. What is wrong with one makes a Problem in its place."""
     try:
         text, status = text_of(path, _FILE_LIMIT_BYTES, follow=False)
@@ -216,7 +216,6 @@ def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Imported
         made = partial(
             draft,
             section.text,
-            content_limit_bytes=content_limit_bytes,
             title=fields.title(title or name or path.stem),
             origin="import",
             metadata=metadata,

@@ -47,7 +47,7 @@ def is_bundle(path: Path) -> bool:
         return False
 
 
-def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
+def read(root: Path) -> Iterator[Entry]:
     """The concepts by path, then their links to each other; a link to nothing is left out."""
     ids, links = dict[str, str](), list[tuple[str, str]]()
     for path in files(root):
@@ -56,7 +56,7 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
                 yield path
             continue
         name = path.relative_to(root).as_posix()
-        made = attempt(path, "", partial(_concept, path, root.name, name, content_limit_bytes))
+        made = attempt(path, "", partial(_concept, path, root.name, name))
         if isinstance(made, Problem):
             yield made
             continue
@@ -71,7 +71,7 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
             yield ImportedLink(ids[source], ids[target], "related", 1.0, None)
 
 
-def _concept(path: Path, bundle: str, name: str, content_limit_bytes: int) -> tuple[Imported, str]:
+def _concept(path: Path, bundle: str, name: str) -> tuple[Imported, str]:
     front, text = _front(path)
     if not (isinstance(front.get("type"), str) and front["type"].strip()):
         raise InvalidInput("type", "is missing at the top of the file, which says of what type the concept is")
@@ -96,7 +96,7 @@ def _concept(path: Path, bundle: str, name: str, content_limit_bytes: int) -> tu
     elif stale is not None:
         line["ends_at"] = stale
     line |= {**ours, "metadata": as_mapping(ours.get("metadata")) if ours else line["metadata"]}
-    return jsonl.imported(line, content_limit_bytes=content_limit_bytes, format_name=FORMAT), text
+    return jsonl.imported(line, format_name=FORMAT), text
 
 
 def _front(path: Path) -> tuple[Mapping[str, Any], str]:

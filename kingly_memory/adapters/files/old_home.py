@@ -24,9 +24,7 @@ _ENDED = "lifetimes"
 """The policy that put away plain memories 7, 30 or 90 days after they were stored."""
 
 
-def entries(
-    path: Path, rows: Iterable[Row], *, project: str, agent: str | None, content_limit_bytes: int
-) -> Iterator[Entry]:
+def entries(path: Path, rows: Iterable[Row], *, project: str, agent: str | None) -> Iterator[Entry]:
     """The memories of one project, oldest first, then their links and the focus. Forgotten ones stay forgotten.
 
     An ordinary memory comes without an end, and is live again if its lifetime alone had put it into the archive. What
@@ -43,7 +41,7 @@ def entries(
         yield Problem(
             path, "other projects", f"{left:,} memories of {others[:200]} stay there; name one with --project"
         )
-    yield from _memories(path, ours, facets, project, content_limit_bytes)
+    yield from _memories(path, ours, facets, project)
     yield from _links(facets, {str(value.get("id")) for value, _ in ours})
     focus = facets.get(f"focus:{_owner(project, agent)}")
     if focus:
@@ -51,7 +49,7 @@ def entries(
 
 
 def _memories(
-    path: Path, ours: list[tuple[JsonObject, str]], facets: Mapping[str, JsonObject], project: str, limit: int
+    path: Path, ours: list[tuple[JsonObject, str]], facets: Mapping[str, JsonObject], project: str
 ) -> Iterator[Entry]:
     """The memories, with their pins, then what was said of their contexts as threads. The memories of a thread that was
     merged belong to the other one."""
@@ -67,7 +65,7 @@ def _memories(
         if thread and into is None:
             contexts[context_id] = thread
         placed = value if into is None else {**value, "scope": {**scope, "context_id": into}}
-        yield attempt(path, f"memory {value.get('id')}", partial(_imported, placed, status, facets, limit))
+        yield attempt(path, f"memory {value.get('id')}", partial(_imported, placed, status, facets))
     for context_id, thread in contexts.items():
         yield ImportedContext(context_id, thread)
 
@@ -85,14 +83,14 @@ def _thread_facets(facets: Mapping[str, JsonObject], name: str) -> dict[str, Jso
     }
 
 
-def _imported(value: JsonObject, status: str, facets: Mapping[str, JsonObject], limit: int) -> Imported:
+def _imported(value: JsonObject, status: str, facets: Mapping[str, JsonObject]) -> Imported:
     memory_id = value.get("id")
     put_away = facets.get(f"archived:{memory_id}", {})
     lifetime = facets.get(f"lifetime:{memory_id}") if value.get("type") == "working" else None
     if put_away.get("policy") == _ENDED and lifetime is None:
         status = MemoryStatus.LIVE
     ends = {"ends_at": (lifetime or {}).get("expires_at"), "lifetime_s": (lifetime or {}).get("sliding_s")}
-    made = jsonl.imported({**value, "standing": status, **ends}, content_limit_bytes=limit)
+    made = jsonl.imported({**value, "standing": status, **ends})
     pin = facets.get(f"attention:{memory_id}")
     return replace(made, beside={"attention": pin}) if pin else made
 

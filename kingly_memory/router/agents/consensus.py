@@ -38,11 +38,10 @@ class ConsensusMemory:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._content_limit_bytes = engine.settings.content_limit_bytes
 
     async def store_consensus(self, record: ConsensusRecord) -> MemoryId:
         """Store what a debate came to; its id is the `debate_id` of its dissents. Raises InvalidInput, StoreError."""
-        receipt = await self._engine.put(consensus_draft(record, content_limit_bytes=self._content_limit_bytes))
+        receipt = await self._engine.put(consensus_draft(record))
         return receipt.id
 
     async def store_dissent(self, record: DissentRecord) -> MemoryId:
@@ -58,8 +57,7 @@ class ConsensusMemory:
                 raise InvalidInput(
                     "debate_id", f"nothing is stored under {validation.shown(debate_id)!r} in this project"
                 )
-            draft = dissent_draft(record, row.memory, content_limit_bytes=self._content_limit_bytes)
-            stored = write.store(draft, context, noted=False)(transaction)
+            stored = write.store(dissent_draft(record, row.memory), context, noted=False)(transaction)
             linking.link(stored.receipt.id, row.memory.id, links.draft("contradicts"), context)(transaction)
             return stored
 

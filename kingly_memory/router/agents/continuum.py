@@ -80,7 +80,6 @@ class ContinuumMemory:
         chosen, significance = validation.choice("tier", tier, Tier), validation.share("importance", importance)
         draft = validation.draft(
             content,
-            content_limit_bytes=self._engine.settings.content_limit_bytes,
             type=MemoryType.SEMANTIC.value,
             significance=significance,
             metadata=continuum.metadata(metadata, source, topic),

@@ -103,7 +103,6 @@ class AgentMemory(CognitiveMemory):
         """The record of an experience that has an id. Raises InvalidInput."""
         draft = validation.draft(
             item.content,
-            content_limit_bytes=self._engine.settings.content_limit_bytes,
             type=(MemoryType.EPISODIC if lasting else MemoryType.WORKING).value,
             significance=item.importance,
             tags=item.tags,

@@ -31,8 +31,7 @@ class MemoryStream:
     async def record(self, event: MemoryEvent) -> Receipt:
         """Store what happened; durable and searchable when this returns. An event of the past takes
         its place in time. Raises InvalidInput, StoreError."""
-        limit_bytes = self._engine.settings.content_limit_bytes
-        return await self._engine.put(stream.draft(event, self.agent, content_limit_bytes=limit_bytes))
+        return await self._engine.put(stream.draft(event, self.agent))
 
     async def recall(self, query: str, limit: int = 10) -> list[MemoryEvent]:
         """The events that answer the query, best first; then, as far as there is room, the latest others, latest first.

@@ -33,15 +33,12 @@ class TaskBook:
 
     def __init__(self, engine: Engine, load_context: LoadContext) -> None:
         self.context = load_context
-        self.content_limit_bytes = engine.settings.content_limit_bytes
         self.monotonic_s = engine.clock.monotonic
         self._engine = engine
 
     async def record(self, task: str, status: str, **fields: Any) -> Receipt:
         """Store what came of a task; `fields` are what `outcome_draft` takes. Raises InvalidInput, StoreError."""
-        return await self._engine.put(
-            outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **fields)
-        )
+        return await self._engine.put(outcome_draft(task, status, **fields))
 
     async def assess(self, task: str, context_id: str | None, significance: float) -> Assessment:
         """How sure to be of a task; the assessment is stored and is no evidence for a later one. Raises InvalidInput.
@@ -61,7 +58,6 @@ class TaskBook:
             confidence=assessment.confidence,
             factors=assessment.confidence_factors,
             similar_tasks_found=assessment.similar_tasks_count,
-            content_limit_bytes=self.content_limit_bytes,
             context_id=None if context is None else context.context_id,
             significance=significance,
         )
@@ -82,14 +78,13 @@ class TaskBook:
     def begin(self, description: str, context_id: str | None, **fields: Any) -> Task:
         """A task to be used with `async with`; `fields` are what `outcome_draft` takes. Raises InvalidInput."""
         task = spoken("description", description)
-        outcome_draft(task, content_limit_bytes=self.content_limit_bytes, context_id=context_id, **fields)
+        outcome_draft(task, context_id=context_id, **fields)
         return Task(self, task, context_id=context_id, **fields)
 
     async def note(self, text: str, context_id: str, significance: float) -> Receipt:
         """Have a text at hand in a context. Raises InvalidInput, StoreError."""
         draft = validation.draft(
             text,
-            content_limit_bytes=self.content_limit_bytes,
             type=MemoryType.WORKING,
             context_id=context_id,
             significance=significance,
@@ -190,7 +185,7 @@ class Task:
         """
         self._check_open()
         if self._context_id is None:
-            validation.draft(text, content_limit_bytes=self._book.content_limit_bytes)
+            validation.draft(text)
         else:
             await self._book.note(text, self._context_id, self._significance)
         self._notes.append(text)

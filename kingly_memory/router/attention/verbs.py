@@ -200,7 +200,6 @@ class Attention:
         tags = validation.tag_list("topics", topics or ())
         draft = validation.draft(
             content,
-            content_limit_bytes=self._engine.settings.content_limit_bytes,
             key=key,
             significance=significance,
             tags=validation.tag_list("topics", (*tags, pins.TAG)),

@@ -86,7 +86,7 @@ class RemoteConnection:
 
     def _made_side(self, space: str) -> RemoteSide:
         services, name = self._services, self._route.name
-        cache = RemoteCache(name, store=services.store, clock=services.clock, settings=services.settings)
+        cache = RemoteCache(name, store=services.store, clock=services.clock)
         return RemoteSide(self.part, self._link, cache, Reading(name, space, services).pull)
 
     def begin(self) -> Future[bool]:

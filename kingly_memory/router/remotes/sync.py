@@ -325,8 +325,7 @@ class Pulled:
         # A hub can claim that the user said something, and nothing shows whether that is true: so its word makes no
         # memory better trusted than a remote's.
         origin = Origin.WEB if record.get("origin") == Origin.WEB else Origin.REMOTE
-        limit_bytes = self.services.settings.content_limit_bytes
-        draft = drafted(text.hit, record, limit_bytes, key=record.get("key"), origin=origin)
+        draft = drafted(text.hit, record, key=record.get("key"), origin=origin)
         if draft is None:
             return None
         updated_at = self._bounded(text.at)

@@ -14,7 +14,6 @@ from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query, space_
 from kingly_memory.ports import Clock, LocalStore, RemoteHit, Row, Transaction
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.lifecycle import lifetimes
-from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft, draft, moment
 
 LIFETIME_S = 7 * 86_400.0
@@ -35,11 +34,10 @@ class Copy(NamedTuple):
 class RemoteCache:
     """Joins one remote's hits to local rows and collects new and changed copies, to be written behind."""
 
-    def __init__(self, remote: str, *, store: LocalStore, clock: Clock, settings: Settings) -> None:
+    def __init__(self, remote: str, *, store: LocalStore, clock: Clock) -> None:
         self._remote = remote
         self._reader = store.reader
         self._clock = clock
-        self._settings = settings
         self._fresh: dict[MemoryId, Copy] = {}
         self._lock = threading.Lock()
 
@@ -79,7 +77,7 @@ class RemoteCache:
         before_fields: JsonObject = {} if before is None else before.to_json()
         merged, scope = {**before_fields, **hit.record}, hit.record.get("scope")
         scope = {**before_fields.get("scope", {}), **(scope if isinstance(scope, dict) else {})}
-        made = drafted(hit, {**merged, "scope": scope}, self._settings.content_limit_bytes)
+        made = drafted(hit, {**merged, "scope": scope})
         if made is None:
             return None
         now = self._clock.now()
@@ -137,12 +135,7 @@ class RemoteCache:
 
 
 def drafted(
-    hit: RemoteHit,
-    fields: Mapping[str, Any],
-    content_limit_bytes: int,
-    *,
-    key: object = None,
-    origin: object = "remote",
+    hit: RemoteHit, fields: Mapping[str, Any], *, key: object = None, origin: object = "remote"
 ) -> Draft | None:
     """A draft of the `fields` that a remote gave of a memory, checked; None where they make no valid memory."""
     scope = fields.get("scope")
@@ -154,7 +147,6 @@ def drafted(
     try:
         return draft(
             hit.content,
-            content_limit_bytes=content_limit_bytes,
             created_at=created_at,
             key=key,
             type=fields.get("type", "semantic"),

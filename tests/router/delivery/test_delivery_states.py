@@ -230,7 +230,7 @@ def _plain(shelf: Shelf) -> Shelf:
 
 
 def words(number: int, significance: float) -> Draft:
-    return draft(f"{significance:g} {number}", content_limit_bytes=1_000, key="k", significance=significance)
+    return draft(f"{significance:g} {number}", key="k", significance=significance)
 
 
 def storing(told: Draft) -> Callable[[Transaction], Stored]:

@@ -119,7 +119,7 @@ async def test_only_a_remote_that_had_its_time_is_late_and_one_that_refuses_has_
     clock = ManualClock()
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
-    cache = RemoteCache(REMOTE, store=store, clock=clock, settings=CALM)
+    cache = RemoteCache(REMOTE, store=store, clock=clock)
     side = RemoteSide(link._part, link, cache)
 
     async def fail(_: Remote) -> None:

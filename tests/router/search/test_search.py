@@ -29,7 +29,7 @@ from kingly_memory.router.search import remote_cache, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
-from kingly_memory.validation import Imported, draft
+from kingly_memory.validation import CONTENT_LIMIT_BYTES, Imported, draft
 from tests.router_bench import PromptStore, router_over
 
 SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0), remote_search_s=0.15, local_search_s=0.1)
@@ -246,10 +246,8 @@ async def test_remote_hit_that_makes_no_memory_is_left_out_or_whole(bench: Bench
     assert await bench.texts("deploy") == []
 
 
-@pytest.mark.parametrize(
-    ("length", "found"), [(SETTINGS.content_limit_bytes, 1), (SETTINGS.content_limit_bytes + 1, 0)]
-)
-async def test_remote_hit_may_be_as_long_as_the_setting_says(bench: Bench, length: int, found: int) -> None:
+@pytest.mark.parametrize(("length", "found"), [(CONTENT_LIMIT_BYTES, 1), (CONTENT_LIMIT_BYTES + 1, 0)])
+async def test_remote_hit_may_be_as_long_as_a_memory(bench: Bench, length: int, found: int) -> None:
     bench.remote.elsewhere = [RemoteHit("r", "deploy ".ljust(length, "x"), 0.9)]
     assert len(await bench.texts("deploy")) == found
 
@@ -286,9 +284,7 @@ async def answered(bench: Bench, query: str) -> Results:
 
 @pytest.mark.requirement("KNG-081")
 async def test_a_thousand_memories_are_searched_within_both_budgets(bench: Bench) -> None:
-    await bench.router.remember(
-        Imported(draft(f"note {n} about deploys", content_limit_bytes=99)) for n in range(1_000)
-    )
+    await bench.router.remember(Imported(draft(f"note {n} about deploys")) for n in range(1_000))
     found = await bench.router.search("deploys 512")
     assert found.source is Source.HYBRID
     assert not any(report.cut for report in found.layers.values())

@@ -42,7 +42,7 @@ class Beside:
         route = Route(REMOTE, UNNAMED, "http://fake")
         part = RemotePart(route, self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
         self.link = LinkKeeper(part, Services(store, self.clock, CALM, Events(), lambda: 0.5))
-        cache = RemoteCache(REMOTE, store=store, clock=self.clock, settings=CALM)
+        cache = RemoteCache(REMOTE, store=store, clock=self.clock)
         self.side = RemoteSide(part, self.link, cache)
 
     def answers(self) -> None:
