@@ -34,7 +34,6 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES, is_expired
 from kingly_memory.lifecycle.policies import (
     Archive,
     Demote,
-    Keep,
     LifecycleRules,
     Move,
     Promote,
@@ -125,7 +124,7 @@ def plan(
     for subject in ended if LIFETIMES in chosen.names else ():
         verdict = policies.ended(subject, now_s)
         is_elsewhere = subject.memory.scope.space != space
-        if isinstance(verdict, Keep):
+        if verdict is None:
             waiting += subject.awaited and not is_elsewhere
             continue
         over[subject.memory.id] = _decision(subject, LIFETIMES, verdict, elsewhere=is_elsewhere)
@@ -253,16 +252,15 @@ class _Crowd:
         placement = subject.placed(self._rules)
         verdict = policies.tiered(subject, self._now_s, self._rules)
         tier = verdict.to if isinstance(verdict, Move) else placement.tier
-        is_settled = isinstance(verdict, Keep) and not placement.is_cooling(self._now_s)
+        is_settled = verdict is None and not placement.is_cooling(self._now_s)
         importance = subject.importance(self._now_s, self._rules, tier)
         resident = _Resident(subject, tier, importance, is_settled)
-        decision = _decision(subject, TIERS, verdict)
         if isinstance(verdict, Archive):
-            self._outlived[subject.memory.id] = decision
+            self._outlived[subject.memory.id] = _decision(subject, TIERS, verdict)
             self._removed.append(resident)
             return
-        if not isinstance(verdict, Keep):
-            self._moves.append((placement.tier, decision))
+        if verdict is not None:
+            self._moves.append((placement.tier, _decision(subject, TIERS, verdict)))
         self._tiers[tier].append(resident)
 
     def decided(self, categories: Counter[Category]) -> list[Decision]:

@@ -101,14 +101,10 @@ class LifecycleRules:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy wants, why, and by which figures."""
+    """What a policy wants, why, and by which figures. It leaves a memory as it is where there is none."""
 
     reason: str
     figures: Mapping[str, float] = field(default_factory=dict)
-
-
-class Keep(Verdict):
-    """Leave it as it is."""
 
 
 class Archive(Verdict):
@@ -145,7 +141,7 @@ class Summarise(Verdict):
 # --- the policies ---------------------------------------------------------------------------------------------------
 
 
-def ended(subject: Subject, now_s: float) -> Keep | Archive | Expire:
+def ended(subject: Subject, now_s: float) -> Archive | Expire | None:
     """What has ended goes to the archive, but for working memories and copies, which are erased.
 
     A working memory of a significance of 0.8 and more is archived too: what matters that much is never lost. The others
@@ -153,60 +149,43 @@ def ended(subject: Subject, now_s: float) -> Keep | Archive | Expire:
     """
     lifetime = subject.lifetime
     if lifetime is None or lifetime.expires_at is None or not is_expired(lifetime, now_s):
-        return Keep("its lifetime has not ended")
+        return None
     figures = {"ended_s_ago": now_s - lifetime.expires_at}
     if subject.status is MemoryStatus.CACHED:
         return Expire("a copy of what the remote holds, past its lifetime", figures)
-    if subject.status is not MemoryStatus.LIVE:
-        return Keep(f"it is {subject.status.value} already")
-    if subject.pinned:
-        return Keep("it is pinned", figures)
+    if subject.status is not MemoryStatus.LIVE or subject.pinned:
+        return None
     if subject.memory.type is not MemoryType.WORKING or subject.memory.significance >= PROTECTED_FROM:
         if lifetime.sliding_s is None:
             return Archive("its ttl has ended", figures)
         return Archive(f"nobody has used it for {lifetime.sliding_s / DAY_S:g} days", figures)
-    if subject.awaited:
-        return Keep("it waits for the remote to acknowledge it", figures)
-    return Expire("a working memory past its lifetime", figures)
+    return None if subject.awaited else Expire("a working memory past its lifetime", figures)
 
 
-def faded(subject: Subject, now_s: float, rules: StrengthRules = decay.SEEDS_RULES) -> Keep | Archive:
+def faded(subject: Subject, now_s: float, rules: StrengthRules = decay.SEEDS_RULES) -> Archive | None:
     """What has too little strength goes to the archive; `plan` spares the last of each category (A7, A10)."""
-    if not rules.fades:
-        return Keep("forgetting is switched off")
-    if subject.status is not MemoryStatus.LIVE:
-        return Keep(f"it is {subject.status.value} already")
+    if not rules.fades or subject.status is not MemoryStatus.LIVE or subject.is_protected:
+        return None
     vitals = subject.vitals
-    strength = decay.current(vitals, now_s, rules)
-    reached = decay.state(strength, rules)
-    if reached is not StrengthState.FORGETTABLE:
-        return Keep(f"its strength is {reached.value}", {"strength": strength})
-    figures = decay.figures(vitals, now_s, rules)
-    if subject.pinned:
-        return Keep("it is pinned", figures)
-    if subject.is_protected:
-        return Keep("its significance protects it", figures)
-    return Archive(f"its strength is below {rules.forget_threshold:g}", figures)
+    if decay.state(decay.current(vitals, now_s, rules), rules) is not StrengthState.FORGETTABLE:
+        return None
+    return Archive(f"its strength is below {rules.forget_threshold:g}", decay.figures(vitals, now_s, rules))
 
 
-def tiered(subject: Subject, now_s: float, rules: Tiers = tiers.SEEDS_TIERS) -> Keep | Promote | Demote | Archive:
+def tiered(subject: Subject, now_s: float, rules: Tiers = tiers.SEEDS_TIERS) -> Promote | Demote | Archive | None:
     """Up when it proves useful, down when it fades (decisions R1 to R5).
 
     By one tier at most, and after a move it stays for the cooldown. What has earned a promotion is not demoted.
     GLACIAL is entered by fading below 0.3, not by idleness, and left downward by idleness only, to the archive; but
     not by working memories, which end by themselves.
     """
-    if subject.status is not MemoryStatus.LIVE:
-        return Keep(f"it is {subject.status.value} already")
     placement = subject.placed(rules)
-    if placement.is_cooling(now_s):
-        return Keep("it has moved within the cooldown")
+    if subject.status is not MemoryStatus.LIVE or placement.is_cooling(now_s):
+        return None
     tier, merit = placement.tier, _merit(subject, placement, rules)
     higher, lower = above(tier), below(tier)
     if merit is not None and higher is not None:
-        if placement.is_held(now_s, upward=True):
-            return Keep("it has earned a promotion, and has changed direction lately", merit[1])
-        return Promote(*merit, to=higher)
+        return None if placement.is_held(now_s, upward=True) else Promote(*merit, to=higher)
     ttl_s = rules.configs[tier].ttl_seconds
     settled_s = max(subject.faded_since_s, placement.moved_at or subject.faded_since_s)
     idle_s = max(now_s - max(settled_s, subject.usage.last_used or settled_s), 0.0)
@@ -219,16 +198,11 @@ def tiered(subject: Subject, now_s: float, rules: Tiers = tiers.SEEDS_TIERS) -> 
     elif may_fade and importance < rules.configs[tier].importance_threshold:
         reason = f"its importance has faded below that of the {tier.value} tier"
     else:
-        return Keep(f"it belongs to the {tier.value} tier", figures)
+        return None
     if lower is not None:
-        if placement.is_held(now_s, upward=False):
-            return Keep("it should step down, and has changed direction lately", figures)
-        return Demote(reason, figures, to=lower)
-    if subject.is_protected:
-        return Keep("it is protected from the archive", figures)
-    if subject.memory.type is MemoryType.WORKING:
-        return Keep("it is a working memory, which ends by itself", figures)
-    return Archive(reason, figures)
+        return None if placement.is_held(now_s, upward=False) else Demote(reason, figures, to=lower)
+    stays = subject.is_protected or subject.memory.type is MemoryType.WORKING  # which ends by itself
+    return None if stays else Archive(reason, figures)
 
 
 def _merit(subject: Subject, placement: Placement, rules: Tiers) -> tuple[str, dict[str, float]] | None:

@@ -11,7 +11,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.lifecycle.policies import Archive, Expire, Keep, Subject
+from kingly_memory.lifecycle.policies import Archive, Expire, Subject
 from kingly_memory.models import MemoryStatus, MemoryType
 from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
@@ -67,9 +67,9 @@ def test_a_working_memory_that_matters_goes_to_the_archive(significance: float, 
 
 
 def test_only_what_would_be_erased_waits_for_a_remote() -> None:
-    assert isinstance(policies.ended(over(MemoryType.WORKING, 0.5, awaited=True), 1.0), Keep)
+    assert policies.ended(over(MemoryType.WORKING, 0.5, awaited=True), 1.0) is None
     assert isinstance(policies.ended(over(MemoryType.WORKING, 0.9, awaited=True), 1.0), Archive)
-    assert isinstance(policies.ended(over(MemoryType.WORKING, 0.9, pinned=True), 1.0), Keep)
+    assert policies.ended(over(MemoryType.WORKING, 0.9, pinned=True), 1.0) is None
 
 
 @pytest.mark.requirement("ALM-042")
