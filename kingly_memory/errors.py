@@ -73,13 +73,12 @@ class InvalidSetting(KinglyMemoryError, ValueError):
 
 
 class ExtraMissing(KinglyMemoryError):
-    """What was asked for needs an optional part of the installation. `extra` is the name to install it by."""
+    """What was asked for needs an optional part of the installation."""
 
     def __init__(self, what: str, extra: str, but: str = "") -> None:
-        """`but` says what there is of it."""
+        """`extra` is the name to install it by; `but` says what there is of it."""
         how = f"install kingly-memory[{extra}] (in its folder: `pip install '.[{extra}]'`)"
         super().__init__(f"{what} needs the extra `{extra}`{but and ', but '}{but}; {how}")
-        self.extra = extra
 
 
 class StoreError(KinglyMemoryError):
@@ -137,7 +136,6 @@ class StoreLocked(StoreError):
             f"{path} is encrypted, and its key {key_name} is not here{found}; nothing was changed. "
             "Set KINGLY_KEY to it, or KINGLY_KEY_FILE to the file that holds it"
         )
-        self.key_name = key_name
 
 
 class StoreUnreadable(StoreError):

@@ -74,12 +74,6 @@ class ManualClock:
             sleeping.cancel()
         return event.is_set()
 
-    @property
-    def sleepers(self) -> int:
-        """How many tasks are asleep on this clock."""
-        with self._lock:
-            return len(self._sleepers)
-
     async def advance(self, seconds: float) -> None:
         """Move both clocks forward. Sleepers wake in the order of their deadlines, each at its own time, and run
         until they wait for something again; a sleep that begins on the way is served too."""
@@ -99,11 +93,6 @@ class ManualClock:
         """Move only the wall clock, backwards when negative, as a user or a time server does."""
         with self._lock:
             self._wall += timedelta(seconds=seconds)
-
-    def set_wall(self, moment: datetime) -> None:
-        """Set only the wall clock."""
-        with self._lock:
-            self._wall = as_utc(moment)
 
     async def settle(self) -> None:
         """Let the tasks of this event loop run until they wait for something again."""
