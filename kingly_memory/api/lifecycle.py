@@ -217,7 +217,7 @@ class LifecycleVerbs(Family):
         await self._engine.flush()
         name = validation.required("key_or_id", key_or_id)
         reinforced = await self._engine.write(feedback.reinforce(name, self._engine.write_context()))
-        strength = decay.explained(reinforced.vitals, self._engine.now_s(), self._engine.rules.strength)
+        strength = decay.explained(reinforced.vitals, self._engine.now_s(), self._engine.strength)
         return {"memory_id": reinforced.memory.id, **strength}
 
     # --- how memories are doing ---------------------------------------------------------------------------------------
@@ -268,4 +268,4 @@ class LifecycleVerbs(Family):
         from kingly_memory.router.sweep.condition import Condition
 
         engine = self._engine
-        return Condition(engine.reader, engine.space, engine.rules)
+        return Condition(engine.reader, engine.space, engine.strength, engine.settings.tiers)

@@ -26,21 +26,22 @@ from heapq import nsmallest
 from itertools import chain
 
 from kingly_memory import validation
-from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import policies
+from kingly_memory.lifecycle.decay import SEEDS_RULES, StrengthRules
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, is_expired
 from kingly_memory.lifecycle.policies import (
     Archive,
     Demote,
-    LifecycleRules,
     Move,
     Promote,
     Subject,
     Summarise,
     Verdict,
 )
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import SUMMARY, JsonObject, Memory, MemoryType, Tier
 from kingly_memory.settings import Tiers
 
@@ -54,10 +55,13 @@ class Policies:
     """The names of those that a sweep asks, in the order of precedence, and the figures that they go by."""
 
     names: tuple[str, ...] = (LIFETIMES,)
-    rules: LifecycleRules = field(default_factory=LifecycleRules)
+    strength: StrengthRules = SEEDS_RULES
+    tiers: Tiers = SEEDS_TIERS
 
     @classmethod
-    def chosen(cls, names: Iterable[str] | None, usual: Sequence[str], rules: LifecycleRules) -> Policies:
+    def chosen(
+        cls, names: Iterable[str] | None, usual: Sequence[str], strength: StrengthRules, tiers: Tiers
+    ) -> Policies:
         """The policies of those names, or of that one, or the usual ones. Raises InvalidInput."""
         wanted = tuple(usual) if names is None else validation.texts("policies", names)
         for name in wanted:
@@ -65,7 +69,7 @@ class Policies:
                 raise InvalidInput(
                     "policies", f"{validation.shown(name)!r} is unknown; choose of {', '.join(POLICIES)}"
                 )
-        return cls(tuple(name for name in POLICIES if name in wanted), rules)
+        return cls(tuple(name for name in POLICIES if name in wanted), strength, tiers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +134,14 @@ def plan(
         over[subject.memory.id] = _decision(subject, LIFETIMES, verdict, elsewhere=is_elsewhere)
 
     is_tiered = TIERS in chosen.names
-    crowd = _Crowd(chosen.rules.tiers, now_s)
+    crowd = _Crowd(chosen.tiers, now_s)
     categories: Counter[Category] = Counter()
     fading: list[tuple[Archive, Subject]] = []
     for subject in live if is_tiered or STRENGTH in chosen.names else ():
         if subject.memory.id in over:
             continue
         categories[category(subject.memory)] += 1
-        weak = policies.faded(subject, now_s, chosen.rules.strength) if STRENGTH in chosen.names else None
+        weak = policies.faded(subject, now_s, chosen.strength) if STRENGTH in chosen.names else None
         if isinstance(weak, Archive):
             fading.append((weak, _light(subject)))
         elif is_tiered:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
@@ -17,7 +17,7 @@ from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, Lifetime, is_expir
 from kingly_memory.lifecycle.tiers import Placement, above, below, placed
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryStatus, MemoryType, Tier
 from kingly_memory.plain import Plain
-from kingly_memory.settings import Settings, Tiers
+from kingly_memory.settings import Tiers
 
 # --- what a policy sees ---------------------------------------------------------------------------------------------
 
@@ -81,19 +81,6 @@ class Subject:
         """The decayed importance in the tier where it is, or in another one."""
         level = tier or self.placed(rules).tier
         return tiers.decayed_importance(self.memory.significance, now_s - self.faded_since_s, level, rules)
-
-
-@dataclass(frozen=True, slots=True)
-class LifecycleRules:
-    """The figures of every policy."""
-
-    strength: StrengthRules = decay.SEEDS_RULES
-    tiers: Tiers = tiers.SEEDS_TIERS
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Whatever settings allow makes rules."""
-        return cls(StrengthRules.of(settings), settings.tiers)
 
 
 # --- what a policy can decide ---------------------------------------------------------------------------------------

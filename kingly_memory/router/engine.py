@@ -53,7 +53,7 @@ class Engine:
         self.station = station = station or runtime.station
         self.services = services = runtime.services
         self.store, self.settings, self.clock = services.store, services.settings, services.clock
-        self.rules, self.remotes, self.sweeper = runtime.rules, runtime.remotes, runtime.sweeper
+        self.strength, self.remotes, self.sweeper = runtime.strength, runtime.remotes, runtime.sweeper
         self.space, self.reader = station.space, services.reader
         store, settings, clock = self.store, self.settings, self.clock
         reader, meaning = self.reader, runtime.meaning
@@ -135,7 +135,7 @@ class Engine:
             self.runtime.lifetimes,
             self.clock.now(),
             self.runtime.context_rules,
-            self.rules.tiers,
+            self.settings.tiers,
             self.settings.redact_secrets,
             self.contexts.last_use,
         )
@@ -424,4 +424,4 @@ class Engine:
             *(STRENGTH,) * settings.auto_forget_enabled,
             *(TIERS,) * settings.tiers_enabled,
         )
-        return Policies.chosen(names, usual, self.rules)
+        return Policies.chosen(names, usual, self.strength, settings.tiers)

@@ -16,7 +16,6 @@ from kingly_memory.router.lifecycle import lifetimes, usage
 from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.write import WriteContext
-from kingly_memory.settings import Tiers
 
 
 @in_transaction
@@ -30,9 +29,7 @@ def reinforce(transaction: Transaction, key_or_id: str, context: WriteContext) -
 
 
 @in_transaction
-def used(
-    transaction: Transaction, keys_or_ids: Sequence[str], context: WriteContext, rules: Tiers, *, succeeded: bool
-) -> int:
+def used(transaction: Transaction, keys_or_ids: Sequence[str], context: WriteContext, *, succeeded: bool) -> int:
     """Note that memories were of use in something, which `succeeded`. Says how many. Raises InvalidInput, and then
     notes nothing."""
     found = [_live(transaction, "keys_or_ids", name, context) for name in dict.fromkeys(keys_or_ids)]
@@ -40,18 +37,18 @@ def used(
     for memory in memories.values():
         usage.note(transaction, memory.id, context.now_s)
         if succeeded:
-            after = tiers.succeeded(_subject(transaction, memory).placed(rules), context.now_s)
+            after = tiers.succeeded(_subject(transaction, memory).placed(context.tiers), context.now_s)
             transaction.set_facet("tier", memory.id, after.to_json())
     return len(memories)
 
 
 @in_transaction
 def judged(
-    transaction: Transaction, key_or_id: str, context: WriteContext, rules: Tiers, *, predicted: float, actual: float
+    transaction: Transaction, key_or_id: str, context: WriteContext, *, predicted: float, actual: float
 ) -> Placement:
     """Note how useful a memory was against what had been predicted. Raises InvalidInput."""
     memory = _live(transaction, "key_or_id", key_or_id, context)
-    before = _subject(transaction, memory).placed(rules)
+    before = _subject(transaction, memory).placed(context.tiers)
     after = tiers.surprised(before, context.now_s, predicted=predicted, actual=actual)
     transaction.set_facet("tier", memory.id, after.to_json())
     return after

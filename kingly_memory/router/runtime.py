@@ -12,8 +12,8 @@ from weakref import WeakSet
 
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.errors import KinglyMemoryError, RouterClosed
+from kingly_memory.lifecycle.decay import StrengthRules
 from kingly_memory.lifecycle.lifetimes import usual_lifetimes
-from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Transaction
 from kingly_memory.router.delivery.routes import Routes
@@ -80,7 +80,7 @@ class Runtime:
         the home nor trusted it."""
         self.station = station
         self.services = Services(store, clock, settings, Events(observers), chance, erase_records)
-        self.rules = LifecycleRules.of(settings)
+        self.strength = StrengthRules.of(settings)
         self.lifetimes = usual_lifetimes(settings.lifetimes)
         self.context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
         self.embedder, self.meaning, self.injections = embedder, meaning, injections

@@ -20,7 +20,6 @@ from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Plan, Policies, catego
 from kingly_memory.lifecycle.policies import (
     Archive,
     Demote,
-    LifecycleRules,
     Promote,
     Subject,
     Summarise,
@@ -36,7 +35,7 @@ from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S, placed
 SMALL = replace(SEEDS_TIERS, configs={tier: replace(config, max_items=3) for tier, config in TIER_CONFIGS.items()})
 NARROW = replace(SEEDS_TIERS, configs={tier: replace(config, max_items=2) for tier, config in TIER_CONFIGS.items()})
 FADING = Policies((STRENGTH,))
-TIERED = Policies((TIERS,), LifecycleRules(tiers=NARROW))
+TIERED = Policies((TIERS,), tiers=NARROW)
 FADING_AND_TIERED = replace(TIERED, names=(STRENGTH, TIERS))
 
 
@@ -58,7 +57,7 @@ def planned(population: Sequence[Subject], asked: Policies = FADING, now_s: floa
 
 def consolidated(population: Sequence[Subject], rules: Tiers = SEEDS_TIERS, now_s: float = NOON_S) -> Plan:
     """By the tiers alone."""
-    return planned(population, Policies((TIERS,), LifecycleRules(tiers=rules)), now_s=now_s)
+    return planned(population, Policies((TIERS,), tiers=rules), now_s=now_s)
 
 
 def ids(found: Plan, kind: type[Verdict]) -> tuple[MemoryId, ...]:
@@ -137,7 +136,7 @@ mixtures = st.lists(
 chosen = st.builds(
     Policies,
     st.lists(st.sampled_from([LIFETIMES, STRENGTH, TIERS]), unique=True).map(tuple),
-    st.sampled_from([LifecycleRules(), LifecycleRules(tiers=NARROW)]),
+    tiers=st.sampled_from([SEEDS_TIERS, NARROW]),
 )
 
 

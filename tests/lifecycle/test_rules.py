@@ -12,7 +12,6 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.models import Tier
 from kingly_memory.settings import Pace, Tiers
 from kingly_memory.testing import ManualClock
@@ -26,7 +25,6 @@ QUICK = Settings(durability="process", pace=Pace(usage_flush_s=1e9))
 async def test_settings_say_other_figures_of_tiers(tmp_path: Path) -> None:
     slow = replace(Tiers().configs[Tier.SLOW], importance_threshold=0.5)
     figures = Tiers({**Tiers().configs, Tier.SLOW: slow}, {**Tiers().half_lives, Tier.SLOW: 2.5}, promotion_accesses=1)
-    assert LifecycleRules.of(Settings(tiers=figures)).tiers == figures
     clock = ManualClock()
     async with opened(tmp_path / "home", clock, tiers=figures) as memory:
         await memory.store("a note", key="note", significance=0.4)

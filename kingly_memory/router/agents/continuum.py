@@ -64,7 +64,7 @@ class ContinuumMemory:
     def __init__(self, engine: Engine, verbs: Verbs) -> None:
         self._engine = engine
         self._verbs = verbs
-        self._rules = engine.rules.tiers
+        self._rules = engine.settings.tiers
 
     async def store(  # noqa: PLR0917  # the seed's signature
         self,
@@ -144,7 +144,7 @@ class ContinuumMemory:
         names = [_named("memory_ids", one) for one in referred]
         if not isinstance(success, bool):
             raise InvalidInput("success", f"expected true or false, not {validation.shown(success)!r}")
-        used = feedback.used(names, self._engine.write_context(), self._rules, succeeded=success)
+        used = feedback.used(names, self._engine.write_context(), succeeded=success)
         return await self._engine.write(used)
 
     async def update_surprise_score(
@@ -160,7 +160,7 @@ class ContinuumMemory:
             for name in ("predicted_relevance", "actual_usefulness")
         )
         name = _named("memory_id", memory_id)
-        judged = feedback.judged(name, self._engine.write_context(), self._rules, predicted=predicted, actual=actual)
+        judged = feedback.judged(name, self._engine.write_context(), predicted=predicted, actual=actual)
         return (await self._engine.write(judged)).surprise
 
     async def needs_consolidation(self) -> bool:

@@ -183,7 +183,7 @@ def _carried_out(
         return {"id": memory_id, "did": ERASED}
     if isinstance(verdict, Move):
         before = transaction.facet("tier", memory_id)
-        after = policies.moved(planned, verdict, sweep.context.now_s, sweep.policies.rules.tiers).to_json()
+        after = policies.moved(planned, verdict, sweep.context.now_s, sweep.policies.tiers).to_json()
         transaction.set_facet("tier", memory_id, after)
         did = PROMOTED if isinstance(verdict, Promote) else DEMOTED
         return {"id": memory_id, "did": did, "before": before, "after": after}

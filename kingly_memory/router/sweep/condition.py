@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle import decay, policies
-from kingly_memory.lifecycle.decay import StrengthState
-from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories
+from kingly_memory.lifecycle.decay import StrengthRules, StrengthState
+from kingly_memory.lifecycle.policies import WeakMemories
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query, Tier, moment_text
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, StoreReader
@@ -17,6 +17,7 @@ from kingly_memory.router.delivery import known_remotes
 from kingly_memory.router.lifecycle import archive
 from kingly_memory.router.lifecycle.archive import Archived, ArchiveEntry
 from kingly_memory.router.subjects import Subjects
+from kingly_memory.settings import Tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,15 @@ class ArchivePage(Plain):
 class Condition:
     """Looks at one project's memories as the policies do."""
 
-    def __init__(self, reader: StoreReader, space: str, rules: LifecycleRules) -> None:
+    def __init__(self, reader: StoreReader, space: str, strength: StrengthRules, tiers: Tiers) -> None:
         self._reader = reader
         self._space = space
-        self._rules = rules
+        self._strength = strength
+        self._tiers = tiers
         self._subjects = Subjects(reader, space)
 
     def weak(self, now_s: float, agent: str | None = None) -> WeakMemories:
-        return policies.weak(self._subjects.live(agent=agent), now_s, self._rules.strength)
+        return policies.weak(self._subjects.live(agent=agent), now_s, self._strength)
 
     def explained(self, row: Row, now_s: float) -> JsonObject:
         """What becomes of a memory, and the figures that this rests on.
@@ -47,11 +49,11 @@ class Condition:
         whatever they are worth.
         """
         [subject] = self._subjects.of([row])
-        memory_id, placement = row.memory.id, subject.placed(self._rules.tiers)
+        memory_id, placement = row.memory.id, subject.placed(self._tiers)
         why = self._why([row.memory]).get(memory_id)
         return {
             "status": row.status.value,
-            "strength": decay.explained(subject.vitals, now_s, self._rules.strength),
+            "strength": decay.explained(subject.vitals, now_s, self._strength),
             "uses": {
                 "accesses": subject.usage.accesses,
                 "last_used": _moment(subject.usage.last_used),
@@ -61,7 +63,7 @@ class Condition:
             "lifetime_s": None if subject.lifetime is None else subject.lifetime.sliding_s,
             "tier": {
                 "name": placement.tier.value,
-                "importance": round(subject.importance(now_s, self._rules.tiers), 4),
+                "importance": round(subject.importance(now_s, self._tiers), 4),
                 "surprise": round(placement.surprise, 4),
                 "successes": placement.successes,
                 "moved": _moment(placement.moved_at),
@@ -81,8 +83,8 @@ class Condition:
         """The seed's figures of the tiers, and how many memories are in which state."""
         states, tiers, surprise = Counter[StrengthState](), Counter[Tier](), 0.0
         for subject in self._subjects.live():
-            states[decay.state(decay.current(subject.vitals, now_s, self._rules.strength), self._rules.strength)] += 1
-            placement = subject.placed(self._rules.tiers)
+            states[decay.state(decay.current(subject.vitals, now_s, self._strength), self._strength)] += 1
+            placement = subject.placed(self._tiers)
             tiers[placement.tier] += 1
             surprise += placement.surprise
         return {
