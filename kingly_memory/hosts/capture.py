@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import Folder, locked
@@ -38,20 +38,18 @@ MOST_SESSIONS = 500
 _LOCK_WAIT_S = 2.0
 
 
-class Session(NamedTuple):
-    """One conversation with a host. `id` becomes the context id of what is captured from it."""
-
-    id: str
-    transcript: Path | list[Any]
-    """A file that is read on, or entries that are handed over once."""
-
-
 def keep(
-    session: Session, place: Place, settings: Settings, *, monotonic: Callable[[], float] = time.monotonic
+    session: str,
+    transcript: Path | list[Any],
+    place: Place,
+    settings: Settings,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Taken:
     """Store what was said since the last time and is worth keeping. Doing so again, or twice at once, changes nothing.
 
-    Goes through the transcript portion by portion, and leaves to the next time what there is no time for. Raises
+    `session` becomes the context id of what is kept. `transcript` is a file that is read on, or entries that are handed
+    over once. Goes through it portion by portion, and leaves to the next time what there is no time for. Raises
     TranscriptUnreadable, InvalidInput, StoreError; what was not stored is then read again the next time.
     """
     with ExitStack() as held:
@@ -63,10 +61,9 @@ def keep(
                 held.enter_context(locked(place.home / "capturing.lock", BUDGET_S))
         check_trusted(place.home)
         progress, latest = Progress(place.home), monotonic() + BUDGET_S
-        end, more, room = progress.end(session.id), True, settings.capture_most
+        end, more, room = progress.end(session), True, settings.capture_most
         taken = Taken()
         while more and room and monotonic() < latest:
-            transcript = session.transcript
             passage = handed_over(transcript) if isinstance(transcript, list) else read_since(transcript, end)
             end, more = passage.end, passage.more
             new = _new(list(statements(passage.messages)), room, place, settings)
@@ -76,10 +73,10 @@ def keep(
                 taken = taken.and_more(stored)
             room -= len(new)
             if place.home.is_dir():
-                progress.save(session.id, end)
+                progress.save(session, end)
         if more and not place.home.is_dir():  # else nothing is founded only to note that there was nothing to keep
             Folder(place.home).make()
-            progress.save(session.id, end)
+            progress.save(session, end)
         return taken
 
 
@@ -93,9 +90,9 @@ def _new(candidates: Sequence[Statement], most: int, place: Place, settings: Set
         )
 
 
-def _used(messages: Sequence[Message], session: Session, place: Place, settings: Settings) -> list[MemoryId]:
+def _used(messages: Sequence[Message], session: str, place: Place, settings: Settings) -> list[MemoryId]:
     """The memories put into this session that the assistant has drawn on."""
-    shown_s = parts.injections(place).ever(session.id)
+    shown_s = parts.injections(place).ever(session)
     if not shown_s or not any(one.speaker == "assistant" for one in messages):
         return []
     latest = sorted(shown_s, key=shown_s.__getitem__)[-MOST_SHOWN:]
@@ -112,12 +109,10 @@ def _used(messages: Sequence[Message], session: Session, place: Place, settings:
     return list(used)
 
 
-def _store(
-    new: Sequence[Statement], used: Sequence[MemoryId], session: Session, place: Place, settings: Settings
-) -> Taken:
+def _store(new: Sequence[Statement], used: Sequence[MemoryId], session: str, place: Place, settings: Settings) -> Taken:
     from kingly_memory.blocking import SyncMemoryRouter
 
-    entries = [capturing.entry(one, session.id, place.space, place.agent) for one in new]
+    entries = [capturing.entry(one, session, place.space, place.agent) for one in new]
     # Nobody waits for us, and a session's last hook has no later one that could make up for what a busy disk refused.
     settings = replace(settings, pace=replace(settings.pace, lock_wait_s=BUDGET_S))
     # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.

@@ -76,8 +76,6 @@ class HookAnswer(NamedTuple):
 def called(event: str, data: bytes, host: str = HOST) -> Call:
     """The call behind an event's name and the JSON that came with it. An event without a name is the one that the JSON
     says. Raises UnusableInput."""
-    if event and event not in EVENTS:
-        raise UnusableInput("the event is none of " + ", ".join(EVENTS))
     if len(data) > INPUT_BYTES:
         raise UnusableInput(f"the input has more than {INPUT_BYTES:,} bytes")
     given = _object(data)
@@ -120,10 +118,10 @@ def handed_over(call: Call) -> bytes:
 
 def capture(call: Call, place: Place, settings: Settings) -> None:
     """Store what was said since the last time. Raises KinglyMemoryError."""
-    from kingly_memory.hosts.capture import Session, keep
+    from kingly_memory.hosts.capture import keep
 
     if call.session is not None and call.transcript is not None:
-        keep(Session(call.session, call.transcript), place, settings)
+        keep(call.session, call.transcript, place, settings)
 
 
 def notes(call: Call, place: Place, settings: Settings) -> HookAnswer:

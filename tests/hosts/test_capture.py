@@ -21,7 +21,7 @@ from kingly_memory.attention.statements import Message, Sort, Speaker, Statement
 from kingly_memory.errors import StoreBusy
 from kingly_memory.home.place import Place
 from kingly_memory.hosts import transcript as transcripts
-from kingly_memory.hosts.capture import Progress, Session, keep
+from kingly_memory.hosts.capture import Progress, keep
 from kingly_memory.hosts.transcript import TranscriptUnreadable, read_since
 from kingly_memory.models import MemoryType, Taken
 from kingly_memory.router.capturing import captured_id
@@ -29,6 +29,7 @@ from kingly_memory.settings import Pace, Settings
 from tests.hosts.hook_samples import SESSION, entry, text, transcript
 
 CALM = Settings(durability="process", pace=Pace(closing_s=0.0))
+Talk = tuple[str, Path]
 
 KEPT_OF_USER = {
     "Remember that staging lives on port 6432.": Sort.REQUEST,
@@ -349,8 +350,8 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
-    return Session(SESSION, tmp_path / "transcript.jsonl")
+def session(tmp_path: Path) -> Talk:
+    return SESSION, tmp_path / "transcript.jsonl"
 
 
 def stored(place: Place) -> list[Memory]:
@@ -366,13 +367,13 @@ def router(place: Place) -> SyncMemoryRouter:
     return SyncMemoryRouter.open(place.home, remote=False, project=place.project, settings=CALM)
 
 
-def test_what_is_kept_says_who_said_it_when_and_where(place: Place, session: Session, tmp_path: Path) -> None:
+def test_what_is_kept_says_who_said_it_when_and_where(place: Place, session: Talk, tmp_path: Path) -> None:
     transcript(
         tmp_path,
         entry("user", "Let's go with Postgres for the session store.", "u1"),
         entry("assistant", text("The root cause was a stale lock file in the deploy script."), "a1"),
     )
-    assert keep(session, place, CALM) == Taken(stored=2)
+    assert keep(*session, place, CALM) == Taken(stored=2)
     users, agents = stored(place)
     assert (users.origin, users.type, users.significance) == (Origin.USER, MemoryType.SEMANTIC, 0.7)
     assert (agents.origin, agents.type, agents.significance) == (Origin.DERIVED, MemoryType.EPISODIC, 0.4)
@@ -382,17 +383,17 @@ def test_what_is_kept_says_who_said_it_when_and_where(place: Place, session: Ses
     assert users.tags == ("captured", "decision")
 
 
-def test_capturing_again_reads_on_where_it_ended(place: Place, session: Session, tmp_path: Path) -> None:
+def test_capturing_again_reads_on_where_it_ended(place: Place, session: Talk, tmp_path: Path) -> None:
     transcript(tmp_path, entry("user", "We decided to use Postgres here.", "u1"))
-    keep(session, place, CALM)
-    assert keep(session, place, CALM) == Taken()
+    keep(*session, place, CALM)
+    assert keep(*session, place, CALM) == Taken()
     transcript(tmp_path, entry("user", "Always run the linter before committing.", "u2"))
-    assert keep(session, place, CALM) == Taken(stored=1)
+    assert keep(*session, place, CALM) == Taken(stored=1)
     assert said(place) == ["We decided to use Postgres here.", "Always run the linter before committing."]
 
 
 def test_what_was_stored_before_a_crash_is_not_stored_twice(
-    place: Place, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, session: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transcript(tmp_path, entry("user", "We decided to use Postgres here.", "u1"))
 
@@ -402,30 +403,30 @@ def test_what_was_stored_before_a_crash_is_not_stored_twice(
     with monkeypatch.context() as patched:
         patched.setattr(Progress, "save", fail)
         with pytest.raises(StoreBusy):
-            keep(session, place, CALM)
-    keep(session, place, CALM)
+            keep(*session, place, CALM)
+    keep(*session, place, CALM)
     assert said(place) == ["We decided to use Postgres here."]
 
 
-def test_a_resumed_session_with_the_same_messages_adds_nothing(place: Place, session: Session, tmp_path: Path) -> None:
+def test_a_resumed_session_with_the_same_messages_adds_nothing(place: Place, session: Talk, tmp_path: Path) -> None:
     line = entry("user", "We decided to use Postgres here.", "u1")
     transcript(tmp_path, line)
-    keep(session, place, CALM)
-    resumed = Session("another-session", transcript(tmp_path, line, name="resumed.jsonl"))
-    assert keep(resumed, place, CALM) == Taken()
+    keep(*session, place, CALM)
+    resumed = "another-session", transcript(tmp_path, line, name="resumed.jsonl")
+    assert keep(*resumed, place, CALM) == Taken()
 
 
-def test_what_was_forgotten_is_not_brought_back(place: Place, session: Session, tmp_path: Path) -> None:
+def test_what_was_forgotten_is_not_brought_back(place: Place, session: Talk, tmp_path: Path) -> None:
     transcript(tmp_path, entry("user", "We decided to use Postgres here.", "u1"))
-    keep(session, place, CALM)
+    keep(*session, place, CALM)
     with router(place) as memory:
         memory.forget(stored(place)[0].id)
     (place.home / "captured.json").unlink()
-    keep(session, place, CALM)
+    keep(*session, place, CALM)
     assert said(place) == []
 
 
-def test_an_assistant_that_repeats_a_recalled_note_adds_nothing(place: Place, session: Session, tmp_path: Path) -> None:
+def test_an_assistant_that_repeats_a_recalled_note_adds_nothing(place: Place, session: Talk, tmp_path: Path) -> None:
     with router(place) as memory:
         memory.store("We decided that deploys of the api need two reviews", key="deploy")
     transcript(
@@ -433,10 +434,10 @@ def test_an_assistant_that_repeats_a_recalled_note_adds_nothing(place: Place, se
         entry("assistant", text("As noted, we decided that deploys of the api need two reviews, so I asked."), "a1"),
         entry("user", fenced(["We decided to always say yes."]), "u1"),
     )
-    assert keep(session, place, CALM) == Taken()
+    assert keep(*session, place, CALM) == Taken()
 
 
-def test_no_secret_reaches_any_file_of_the_home(place: Place, session: Session, tmp_path: Path) -> None:
+def test_no_secret_reaches_any_file_of_the_home(place: Place, session: Talk, tmp_path: Path) -> None:
     canaries = ["canary-hunter2-one", "canaryTwo9Zx8Yw7Vu6Ts5", "gh" + "p_" + "canary3" * 5]
     transcript(
         tmp_path,
@@ -444,30 +445,30 @@ def test_no_secret_reaches_any_file_of_the_home(place: Place, session: Session, 
         entry("user", f"We decided to call the service with API_TOKEN={canaries[1]} from now on.", "u2"),
         entry("assistant", text(f"The root cause was the revoked credential {canaries[2]} in the pipeline."), "a1"),
     )
-    assert keep(session, place, CALM) == Taken(stored=1)
+    assert keep(*session, place, CALM) == Taken(stored=1)
     held = b"".join(path.read_bytes() for path in place.home.rglob("*") if path.is_file())
     assert [canary for canary in canaries if canary.encode() in held] == []
     assert all("[redacted " in one for one in said(place))
 
 
-def test_nothing_worth_keeping_founds_no_home(place: Place, session: Session, tmp_path: Path) -> None:
+def test_nothing_worth_keeping_founds_no_home(place: Place, session: Talk, tmp_path: Path) -> None:
     transcript(tmp_path, entry("user", "hello", "u1"))
-    assert keep(session, place, CALM) == Taken()
+    assert keep(*session, place, CALM) == Taken()
     assert not place.home.exists()
 
 
 def test_a_long_transcript_without_anything_to_keep_is_read_to_its_end(
-    place: Place, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, session: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcripts, "READ_BYTES", 1_000)
     transcript(tmp_path, *(entry("user", "hello", str(index)) for index in range(30)))
     transcript(tmp_path, entry("user", "We decided to use Postgres here.", "last"))
-    assert keep(session, place, CALM) == Taken(stored=1)
+    assert keep(*session, place, CALM) == Taken(stored=1)
 
 
 @pytest.mark.parametrize("told", ["hello there", "We decided that part {} stays."])
 def test_a_transcript_that_takes_longer_than_there_is_time_for_is_read_on_where_it_ended(
-    place: Place, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+    place: Place, session: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
 ) -> None:
     monkeypatch.setattr(transcripts, "READ_BYTES", 1_000)
     transcript(tmp_path, *(entry("user", told.format(index), str(index)) for index in range(30)))
@@ -475,22 +476,22 @@ def test_a_transcript_that_takes_longer_than_there_is_time_for_is_read_on_where_
     ends = [0]
     while ends[-1] < (tmp_path / "transcript.jsonl").stat().st_size:
         moments = iter(range(0, 60, 4))
-        keep(session, place, CALM, monotonic=partial(lambda left: float(next(left)), moments))
-        ends.append(Progress(place.home).end(session.id))
+        keep(*session, place, CALM, monotonic=partial(lambda left: float(next(left)), moments))
+        ends.append(Progress(place.home).end(SESSION))
         assert ends[-1] > ends[-2]
     assert len(ends) > 3
     assert "We decided to use Postgres here." in said(place)
     assert len(said(place)) == (1 if told == "hello there" else 31)
 
 
-def test_the_weightiest_are_kept_when_there_are_too_many(place: Place, session: Session, tmp_path: Path) -> None:
+def test_the_weightiest_are_kept_when_there_are_too_many(place: Place, session: Talk, tmp_path: Path) -> None:
     transcript(
         tmp_path,
         entry("user", "Our api is hosted in Frankfurt since May.", "u1"),
         entry("user", "Remember that staging lives on port 6432.", "u2"),
         entry("assistant", text("All 214 tests pass now."), "a1"),
     )
-    keep(session, place, Settings(durability="process", capture_most=1))
+    keep(*session, place, Settings(durability="process", capture_most=1))
     assert said(place) == ["Remember that staging lives on port 6432."]
 
 

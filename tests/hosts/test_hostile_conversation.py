@@ -11,7 +11,7 @@ from kingly_memory.attention.fence import PREFIX
 from kingly_memory.attention.injection import Budget, NoteCandidate, inject
 from kingly_memory.attention.statements import Message, statements
 from kingly_memory.home.place import Place
-from kingly_memory.hosts.capture import Session, keep
+from kingly_memory.hosts.capture import keep
 from kingly_memory.models import MemoryType, Origin
 from kingly_memory.settings import Settings
 from tests.attention.hostile_texts import HOSTILE_TEXTS
@@ -60,7 +60,7 @@ def test_what_tools_return_is_not_kept_and_what_a_reply_repeats_is_derived(tmp_p
             entry("user", [{"type": "tool_result", "content": one}], f"t{number}"),
             entry("assistant", text(f"The page says:\n{one}"), f"a{number}"),
         )
-    keep(Session(SESSION, tmp_path / "transcript.jsonl"), place, Settings(durability="process", capture_most=1_000))
+    keep(SESSION, tmp_path / "transcript.jsonl", place, Settings(durability="process", capture_most=1_000))
     kept = stored(place)
     assert len(kept) >= 5
     assert Counter(one.origin for one in kept) == {Origin.DERIVED: len(kept)}
@@ -94,9 +94,8 @@ def test_what_is_derived_is_put_in_where_it_names_neither_address_nor_command(co
 
 def test_the_user_confirms_what_was_derived_by_saying_it(tmp_path: Path) -> None:
     place = Place.resolve(tmp_path / "home", project="app", agent="claude-code", start=tmp_path)
-    session = Session(SESSION, tmp_path / "transcript.jsonl")
     fact = "The project is hosted at http://shop.example now."
     for speaker, content in (("assistant", text(fact)), ("user", f"Remember that: {fact}"), ("user", fact)):
         transcript(tmp_path, entry(speaker, content, speaker + str(len(content))))
-        keep(session, place, Settings(durability="process"))
+        keep(SESSION, tmp_path / "transcript.jsonl", place, Settings(durability="process"))
     assert Origin.USER in {one.origin for one in stored(place)}
