@@ -33,7 +33,7 @@ from kingly_memory.lifecycle.tiers import (
     succeeded,
     surprised,
 )
-from kingly_memory.models import Tier
+from kingly_memory.models import MemoryType, Tier
 from tests.lifecycle.samples import DAY_S, HOUR_S, MINUTE_S, NOON_S, placed, subject
 
 SEEDS_TTL_S = {Tier.FAST: MINUTE_S, Tier.MEDIUM: HOUR_S, Tier.SLOW: DAY_S, Tier.GLACIAL: 7 * DAY_S}
@@ -199,8 +199,13 @@ def test_a_glacial_memory_does_not_leave_for_its_importance_but_for_its_idleness
 def test_a_protected_memory_moves_between_tiers_and_is_not_archived(significance: float, pinned: bool) -> None:
     old = replace(placed(significance, Tier.GLACIAL, age_s=300 * DAY_S), pinned=pinned)
     assert decided(old) is None
-    assert isinstance(decided(placed(0.1, Tier.GLACIAL, age_s=300 * DAY_S)), Archive)
     assert went(replace(old, placement=Placement(Tier.FAST))) is Tier.MEDIUM
+
+
+def test_a_working_memory_ends_by_itself_and_leaves_the_last_tier_for_no_archive() -> None:
+    idle = placed(0.1, Tier.GLACIAL, age_s=300 * DAY_S)
+    assert isinstance(decided(idle), Archive)
+    assert decided(replace(idle, memory=replace(idle.memory, type=MemoryType.WORKING))) is None
 
 
 @pytest.mark.requirement("ARG-023")
@@ -217,6 +222,15 @@ def test_a_memory_that_has_moved_stays_for_the_cooldown(jump_s: float) -> None:
     for one, to in ((useful, Tier.MEDIUM), (faded, Tier.SLOW)):
         assert went(one, NOON_S + jump_s) is None, "nor when the clock is set back a little"
         assert [went(one, NOON_S + after_s) for after_s in (DAY_S - 1, DAY_S)] == [None, to]
+
+
+@pytest.mark.requirement("ARG-023")
+def test_a_memory_changes_direction_once_in_ten_days() -> None:
+    turned = {"moved_at": NOON_S - 2 * DAY_S, "turned_at": NOON_S - 2 * DAY_S}
+    useful = placed(0.5, Tier.SLOW, accesses=9, rising=False, **turned)
+    faded = placed(0.1, Tier.MEDIUM, age_s=300 * DAY_S, rising=True, **turned)
+    for one, to in ((useful, Tier.MEDIUM), (faded, Tier.SLOW)):
+        assert [went(one, NOON_S + after_s) for after_s in (8 * DAY_S - 1, 8 * DAY_S)] == [None, to]
 
 
 @dataclass(frozen=True)
