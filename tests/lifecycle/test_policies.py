@@ -226,7 +226,7 @@ def test_a_memory_that_has_moved_stays_for_the_cooldown(jump_s: float) -> None:
 
 @pytest.mark.requirement("ARG-023")
 def test_a_memory_changes_direction_once_in_ten_days() -> None:
-    turned = {"moved_at": NOON_S - 2 * DAY_S, "turned_at": NOON_S - 2 * DAY_S}
+    turned: dict[str, Any] = {"moved_at": NOON_S - 2 * DAY_S, "turned_at": NOON_S - 2 * DAY_S}
     useful = placed(0.5, Tier.SLOW, accesses=9, rising=False, **turned)
     faded = placed(0.1, Tier.MEDIUM, age_s=300 * DAY_S, rising=True, **turned)
     for one, to in ((useful, Tier.MEDIUM), (faded, Tier.SLOW)):
