@@ -6,6 +6,7 @@ import os
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -213,10 +214,14 @@ class DiskStore:
 
 
 def commit_together(
-    commit: Callable[[Sequence[Any]], Sequence[Outcome]], jobs: SimpleQueue[Job | None], most: int = LARGEST_BATCH
+    commit: Callable[[Sequence[Any]], Sequence[Outcome]],
+    jobs: SimpleQueue[Job | None],
+    most: int = LARGEST_BATCH,
+    pause_s: float = 0.0,
 ) -> None:
     """The writer thread of a store: wait for one job, take whatever else is there, `most` of them, and tell all who
-    wait what became of theirs. None says that no more will come."""
+    wait what became of theirs. None says that no more will come. `pause_s`: how long it then waits where that were
+    several, who may bring their next: else those who came meanwhile are committed without them, and so on by turns."""
     job = jobs.get()
     while job is not None:
         batch = [job]
@@ -236,6 +241,8 @@ def commit_together(
                 with suppress(RuntimeError):  # the loop has ended, and with it all who waited there
                     loop.call_soon_threadsafe(_tell, own)
         if job is not None:
+            if pause_s and len(batch) > 1:
+                time.sleep(pause_s)
             job = jobs.get()
 
 

@@ -41,6 +41,9 @@ _WAIT_S = 5.0
 _LARGEST_BATCH = 64
 """Changes that one transaction takes together: it holds the locks of all their spaces, and where one of them fails,
 each is tried by itself."""
+_PAUSE_S = 0.001
+"""After a commit of several changes, until those who were told may have brought their next: another commit costs
+several times as much."""
 _LONG = 65_536
 """Characters of a record that does not wait for others."""
 _ROW = "position, record, status"
@@ -87,7 +90,10 @@ class PostgresStore:
             raise self._failure(error) from None
         self._pool.open()
         self._thread = threading.Thread(
-            target=commit_together, args=(self._commit, self._jobs, _LARGEST_BATCH), name="hub-postgres", daemon=True
+            target=commit_together,
+            args=(self._commit, self._jobs, _LARGEST_BATCH, _PAUSE_S),
+            name="hub-postgres",
+            daemon=True,
         )
         self._thread.start()
         self._reader = Reader(self)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Event
 
 import pytest
 
-from kingly_memory.adapters.local.engine import Engine
-from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.local.engine import Engine, Outcome
+from kingly_memory.adapters.local.store import DiskStore, Job, commit_together
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.ports import Transaction
@@ -198,3 +199,35 @@ def test_two_processes_that_write_at_once_lose_nothing(store: DiskStore, home: P
     assert sorted(stored_contents(store)) == sorted(expected)
     assert all(store.reader.row(one) is not None for one in mine)
     assert store.reader.id_of_key("alpha", "left 39") is not None
+
+
+def test_those_who_were_told_may_join_who_came_meanwhile_where_the_store_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a pause two groups commit by turns, each while the other one waits."""
+    jobs: SimpleQueue[Job | None] = SimpleQueue()
+    batches: list[list[str]] = []
+    pauses: list[float] = []
+
+    def bring(*changes: str) -> None:
+        for change in changes:
+            jobs.put((change, Future(), None))
+
+    def commit(batch: Sequence[str]) -> list[Outcome]:
+        batches.append(list(batch))
+        if len(batches) == 2:
+            bring("alone")
+        if len(batches) == 3:
+            jobs.put(None)
+        return [(None, None) for _ in batch]
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            bring("told")
+
+    monkeypatch.setattr("kingly_memory.adapters.local.store.time.sleep", pause)
+    bring("one", "other", "meanwhile")
+    commit_together(commit, jobs, 2, 0.5)
+    assert batches == [["one", "other"], ["meanwhile", "told"], ["alone"]]
+    assert pauses == [0.5, 0.5]
