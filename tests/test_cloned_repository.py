@@ -428,6 +428,17 @@ def test_a_damaged_list_trusts_nothing_and_says_so(run: Run, clone: Path, conten
 
 
 @pytest.mark.requirement("A12")
+def test_a_home_of_another_name_is_trusted_and_trusted_no_longer_by_its_path(run: Run, tmp_path: Path) -> None:
+    home = tmp_path / "elsewhere"
+    run("store", "The deploy needs two reviews", "--home", str(home))
+    assert [one["path"] for one in run("trust", "--list", "--json").json["trusted"]] == [str(home)]
+    assert run("trust", str(home), "--remove").out == f"{home} is not trusted any more\n"
+    assert run("trust", "--list", "--json").json["trusted"] == []
+    assert run("trust", str(home)).code == 0
+    assert [one["path"] for one in run("trust", "--list", "--json").json["trusted"]] == [str(home)]
+
+
+@pytest.mark.requirement("A12")
 def test_the_list_is_for_its_owner_alone_and_used_only_so(run: Run, clone: Path) -> None:
     settings(clone)
     run("trust")

@@ -144,6 +144,8 @@ async def test_only_a_length_of_time_can_be_given_to_a_sync_remote_or_not(
 def test_a_home_that_is_no_path_is_refused() -> None:
     with pytest.raises(InvalidInput, match="home: expected a path, not int"):
         SyncMemoryRouter.open(5)  # type: ignore[arg-type]  # what callers get wrong
+    with pytest.raises(InvalidInput, match="home: is empty; name a folder, or leave it out for the usual one"):
+        SyncMemoryRouter.open("")
 
 
 async def test_sync_counts_what_was_delivered_and_names_what_was_refused(disk: PromptStore, clock: ManualClock) -> None:

@@ -75,7 +75,10 @@ def _chosen(options: Options) -> tuple[Path | None, Path | None]:
         if not path.exists() and not options.remove:
             raise InvalidInput("path", f"{path} is not there; name a project's folder, or its settings file")
         return None, path
-    home = Place.resolve(home=options.home).home if path is None else path / HOME_FOLDER
+    if path is None:
+        home = Place.resolve(home=options.home).home
+    else:
+        home = path if Folder(path).exists() else path / HOME_FOLDER
     has_memories = Folder(home).exists()
     match settings_files(home):
         case [path]:

@@ -76,10 +76,12 @@ class Place:
         env = os.environ if environment is None else environment
         here = Path.cwd() if start is None else start
         folder = nearest_project(here)
-        named_home = home or env.get("KINGLY_HOME") or None
+        named_home = (env.get("KINGLY_HOME") or None) if home is None else home
         if named_home is not None:
             if not isinstance(named_home, str | os.PathLike):
                 raise InvalidInput("home", f"expected a path, not {type(named_home).__name__}")
+            if not os.fspath(named_home):  # a variable that is not set, perhaps
+                raise InvalidInput("home", "is empty; name a folder, or leave it out for the usual one")
             chosen_home = absolute(named_home)
         elif folder is not None:
             chosen_home = folder / HOME_FOLDER

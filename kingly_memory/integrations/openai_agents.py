@@ -16,7 +16,7 @@ from kingly_memory.api.session_log import MOST_ITEMS
 from kingly_memory.attention.fence import PREAMBLE, without_fenced
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import Router, asked
+from kingly_memory.integrations.recall import Router, asked, either
 from kingly_memory.router.capturing import messages
 
 with needed("KinglySession", "openai-agents"):
@@ -55,6 +55,8 @@ class KinglySession:
         recall: bool = False,
     ) -> None:
         validation.required("session_id", session_id)
+        if not callable(memory):
+            either(memory)
         self.session_id = session_id
         self.session_settings: SessionSettings | None = coerce_session_settings(session_settings or {})
         self._memory = memory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory import validation
@@ -11,7 +10,7 @@ from kingly_memory.attention.fence import without_fenced
 from kingly_memory.attention.statements import Message, Statement, gist, is_echo
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import MemoryId
+from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.models import Memory, Origin
 from kingly_memory.validation import Imported
 
@@ -74,9 +73,11 @@ def entry(statement: Statement, context_id: str | None, space: str, agent: str |
 
 
 def captured_id(statement: Statement, context_id: str | None, space: str) -> MemoryId:
-    """The same for the same words of the same message, and ordered by the time they were said (RFC 9562, version 8)."""
-    source = statement.message_id or context_id or ""
-    digest = sha256("\0".join((space, source, gist(statement.content))).encode(errors="replace")).hexdigest()
-    written_at = statement.at or datetime.fromtimestamp(0, UTC)
-    time = f"{max(int(written_at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
+    """The same for the same words of the same message, and ordered by the time they were said, where that is known
+    (RFC 9562, version 8)."""
+    names = (space, statement.message_id or context_id or "", gist(statement.content))
+    if statement.at is None:
+        return named_id(*names)
+    digest = sha256("\0".join(names).encode(errors="replace")).hexdigest()
+    time = f"{max(int(statement.at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
     return MemoryId(f"{time[:8]}-{time[8:]}-8{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")

@@ -503,6 +503,12 @@ def test_the_id_of_a_statement_is_its_own_in_every_process_and_differs_between_p
     assert first != captured_id(one, "s", "shop")
 
 
+def test_statements_of_no_known_time_are_told_apart_by_the_beginnings_of_their_ids() -> None:
+    texts = ("We decided to use Postgres.", "We decided to use Redis.")
+    first, second = (captured_id(Statement(text, Sort.DECISION, "user", "", None), "s", "app") for text in texts)
+    assert first[:6] != second[:6]
+
+
 # --- how far a session was read -------------------------------------------------------------------------------------
 
 

@@ -142,6 +142,11 @@ async def test_a_session_needs_a_name(memory: MemoryRouter, name: Any) -> None:
         KinglySession(name, memory)
 
 
+def test_a_session_needs_a_router() -> None:
+    with pytest.raises(InvalidInput, match="memory: is neither a MemoryRouter nor a SyncMemoryRouter"):
+        KinglySession("talk", None)  # type: ignore[arg-type]  # what callers get wrong
+
+
 async def test_each_user_of_a_session_has_a_conversation_and_notes_of_his_own(memory: MemoryRouter) -> None:
     def session(name: str) -> KinglySession:
         return KinglySession(name, lambda run: memory.scoped(user=run.context), recall=True)
