@@ -568,6 +568,7 @@ VERBS = (
                 default=None,
             ),
         ),
+        reads=True,
     ),
     Verb(
         calls="forget",

@@ -548,7 +548,7 @@ class MemoryVerbs(Family):
             self._engine.usage.note([memory.id], self._engine.now_s())
         return memory
 
-    @verb("list")
+    @verb("list", reads=True)
     async def list(
         self,
         limit: Annotated[int, LIMIT] = 50,

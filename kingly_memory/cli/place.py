@@ -51,6 +51,9 @@ def place_of(options: Options, out: Output, *, needs_record: bool = False) -> Pl
         out.note(f"{place.unread}; until then this machine alone is used")
     for folder in inert(place.home):
         out.note(str(folder))
+    verb = options.command.verb
+    if verb is not None and verb.reads and options.home is not None and not place.home.exists():
+        out.note(f"there is no home at {place.home}: nothing was stored there")
     return place
 
 

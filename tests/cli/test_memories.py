@@ -53,6 +53,15 @@ def test_standard_input_that_is_not_utf_8_is_refused(run: Run) -> None:
     assert run("list").out == "no memories\n"
 
 
+@pytest.mark.parametrize("verb", [["list"], ["search", "refunds"], ["status"]])
+def test_reading_a_home_that_is_not_there_says_so(run: Run, tmp_path: Path, verb: list[str]) -> None:
+    home = tmp_path / "mistyped"
+    read = run(*verb, "--home", str(home))
+    assert read.code == 0
+    assert read.err == f"kingly-memory: there is no home at {home}: nothing was stored there\n"
+    assert not home.exists()
+
+
 def test_storing_a_key_again_revises_the_memory(run: Run) -> None:
     run("store", "one", "--key", "k")
     assert "as revision 2" in run("store", "two", "--key", "k").out
