@@ -46,18 +46,17 @@ class KinglyMemory(Memory):
         include_private: bool = False,
     ) -> list[MemoryMatch]:
         """The same at either depth. Nothing is written: `last_accessed` stays as it was."""
-        below = fitting(join_scope_paths(self.root_scope, scope), categories)
+        fits = fitting(join_scope_paths(self.root_scope, scope), categories)
 
-        def fits(record: MemoryRecord) -> bool:
-            return below(record) and (
-                include_private or not record.private or (source is not None and record.source == source)
-            )
+        def match(record: MemoryRecord, relevance: float) -> MemoryMatch | None:
+            is_seen = include_private or not record.private or (source is not None and record.source == source)
+            if not is_seen or not fits(record):
+                return None
+            score, reasons = compute_composite_score(record, relevance, self)  # it has the weights
+            return MemoryMatch(record=record, score=score, match_reasons=["words", *reasons[1:]])
 
-        matches, weights = [], self._config  # which pydantic looks up slowly
-        for record, relevance in self._storage.find(query, fits, limit) if not is_blank(query) else []:
-            score, reasons = compute_composite_score(record, relevance, weights)
-            matches.append(MemoryMatch(record=record, score=score, match_reasons=["words", *reasons[1:]]))
-        return sorted(matches, key=lambda record: -record.score)
+        matches = [] if is_blank(query) else self.storage.find(query, match, limit)
+        return sorted(matches, key=lambda one: -one.score)
 
     def _kept(
         self,
@@ -86,5 +85,5 @@ class KinglyMemory(Memory):
             for content in contents
             if str(content).strip()  # MemoryRecord says what is wrong with what is no text
         ]
-        self._storage.save(records)
+        self.storage.save(records)
         return records

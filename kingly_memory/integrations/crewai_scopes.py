@@ -36,9 +36,9 @@ def fitting(
     """Whether a record has all that is asked for: one of the categories, every field, and its scope there or below."""
     above = _folder(scope_prefix)
     return lambda record: (
-        (normal(record.scope) + "/").startswith(above)
+        (above == "/" or (normal(record.scope) + "/").startswith(above))
         and (not categories or not set(categories).isdisjoint(record.categories))
-        and all(record.metadata.get(name) == value for name, value in (metadata_filter or {}).items())
+        and (not metadata_filter or all(record.metadata.get(name) == value for name, value in metadata_filter.items()))
         and (record_ids is None or record.id in record_ids)
         and (older_than is None or utc(record.created_at) < utc(older_than))
     )

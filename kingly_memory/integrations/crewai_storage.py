@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain, islice
 from typing import Any, Self
 
+from kingly_memory import validation
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Put, Remove, VersionConflict
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.crewai_scopes import Fits, children, fitting, normal, utc
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import as_label
+from kingly_memory.integrations.recall import as_label, looked
+from kingly_memory.ports import DocumentReader
+from kingly_memory.router import documents
 from kingly_memory.validation import RESULTS_LIMIT, batches
 
 with needed("the storage for CrewAI", "crewai"):
@@ -41,7 +47,7 @@ class KinglyStorage:
     def __init__(self, memory: SyncMemoryRouter, *, root: str = "crewai") -> None:
         if not isinstance(memory, SyncMemoryRouter):
             raise InvalidInput("memory", "is no SyncMemoryRouter, and CrewAI's storages do not await")
-        self._documents = memory.documents
+        self._memory, self._documents = memory, memory.documents
         self._place, self._beside = (root,), (f"{root}.dimensions",)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -90,16 +96,19 @@ class KinglyStorage:
         ranked = sorted(zip(records, map(float, scores), strict=True), key=lambda pair: -pair[1])
         return [pair for pair in ranked if pair[1] >= min_score][:limit]
 
-    def find(self, query: str, fits: Fits, limit: int) -> list[tuple[MemoryRecord, float]]:
-        """Best first, by words and without a vector."""
-        found: list[tuple[MemoryRecord, float]] = []
-        first, most, is_last = 0, min(limit, RESULTS_LIMIT), False
-        while len(found) < limit and not is_last:
-            hits = self._documents.search(self._place, query, limit=most, offset=first)
-            records = ((_record(one.document), one.relevance or 0.0) for one in hits)
-            found += [one for one in records if fits(one[0])]
-            first, most, is_last = first + most, RESULTS_LIMIT, len(hits) < most
-        return found[:limit]
+    def find(self, query: str, match: Callable[[MemoryRecord, float], Any], limit: int) -> list[Any]:
+        """What is made of the best records, found by words and without a vector; None leaves one out. It is made where
+        they are read: the caller's thread would be woken in the midst of the work, which costs as much again."""
+        most, now_s = validation.count("limit", limit, least=0, most=sys.maxsize), datetime.now(UTC).timestamp()
+
+        def look(reader: DocumentReader, space: str) -> list[Any]:
+            hits = partial(documents.search, reader, space, self._place, query, wanted=None, now_s=now_s)
+            best = list(hits(most=most))
+            behind = islice(hits(most=sys.maxsize), most, None) if len(best) == most else ()  # searched when asked for
+            matches = (match(_record(one.document), one.relevance or 0.0) for one in chain(best, behind))
+            return list(islice((one for one in matches if one is not None), most))
+
+        return self._memory._call(lambda: looked(self._memory._awaiting, look))  # noqa: SLF001
 
     def delete(self, *arguments: Any, **how: Any) -> int:
         """Delete the records that fit all arguments; they are those of `fitting`. Returns how many were deleted."""
@@ -182,9 +191,7 @@ def _value(record: MemoryRecord) -> dict[str, Any]:
 
 
 def _record(document: Document) -> MemoryRecord:
-    fields = dict(document.value)
-    vector = fields.pop("float32", None)
-    record = MemoryRecord.model_validate(fields)
-    if vector is not None:
+    record = MemoryRecord.model_validate(document.value)
+    if (vector := document.value.get("float32")) is not None:
         record.embedding = np.frombuffer(b64decode(vector), np.float32).tolist()
     return record
