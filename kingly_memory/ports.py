@@ -269,9 +269,9 @@ class Delivery:
     """Where a memory, or a link between two, stands with one remote. Times are Unix seconds.
 
     Changes of a subject are numbered: a memory's revision, or one more for each forget and restore. `wanted` is the
-    newest change, `acknowledged` the last one that the remote confirmed. `first_sent` is the first change that was sent
-    since then (0: none): it may be there, or arrive late. `due` is when it may be sent or when its lease lapses; None
-    when nothing is to be sent.
+    newest change, `acknowledged` the last one that the remote confirmed. `first_sent` is the first text that was sent
+    and not confirmed (0: none): it may be there, or arrive late. `due` is when it may be sent or when its lease lapses;
+    None when nothing is to be sent.
     """
 
     wanted: int

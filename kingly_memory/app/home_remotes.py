@@ -18,7 +18,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place, added_remotes
-from kingly_memory.home.remote_names import AddedRemote, RemotePlace, added, homes, named
+from kingly_memory.home.remote_names import TOKENS, AddedRemote, RemotePlace, added, homes, named
 from kingly_memory.router.delivery import known_remotes
 from kingly_memory.settings import Settings
 
@@ -120,7 +120,7 @@ def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: boo
 
 
 def _tokens(path: Path) -> Path:
-    return path.parent / "tokens"
+    return path.parent / TOKENS
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.home.own_files import is_made
 from kingly_memory.home.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
 from kingly_memory.settings import Settings, inert
@@ -52,7 +53,7 @@ def place_of(options: Options, out: Output, *, needs_record: bool = False) -> Pl
     for folder in inert(place.home):
         out.note(str(folder))
     verb = options.command.verb
-    if verb is not None and verb.reads and options.home is not None and not place.home.exists():
+    if verb is not None and verb.reads and options.home is not None and not is_made(place.home):
         out.note(f"there is no home at {place.home}: nothing was stored there")
     return place
 

@@ -56,9 +56,7 @@ def _outbox(entries: Any, o: Any) -> list[str]:
         where = [entry.remote or ""] if is_named else []
         return [entry.key or entry.id, entry.state.value, entry.attempts, due, *where, entry.last_error or ""]
 
-    return Table(heads, row, "the outbox has nothing of this project; `status` counts that of the whole home")(
-        entries, o
-    )
+    return Table(heads, row, "no such entry of this project; `status` counts those of the whole home")(entries, o)
 
 
 def _value(it: Any, _: Any) -> list[str]:

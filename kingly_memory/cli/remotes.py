@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Container, Iterator, Mapping
@@ -113,13 +114,14 @@ remotes_list_lines = Table(
 def remotes_forget(options: Options, out: Output) -> Answer:
     from kingly_memory.app import home_remotes
     from kingly_memory.app.parts import remote_name
-    from kingly_memory.home.remote_names import added
+    from kingly_memory.home.remote_names import homes
 
     def is_meant(remote: AddedRemote) -> bool:
         return options.address == remote.name or remote_name(options.address) == remote_name(remote.address)
 
     place, address = place_of(options, out, needs_record=True), options.address
-    named = next(filter(is_meant, added(added_remotes(), place.home)), None)
+    known = homes(added_remotes()).get(os.path.realpath(place.home), [])  # of a home that is gone as well
+    named = next(filter(is_meant, known), None)
     if named is not None:
         address = named.address
         if options.remote is None and any((one.label, one.address) == (named.name, address) for one in place.remotes):

@@ -26,6 +26,11 @@ FIRST_PAUSE_S, LEAST_PAUSE_S = 0.001, 0.000_3
 """Between two looks at a lock."""
 
 
+def is_made(home: Path) -> bool:
+    """Whether there is a home, whatever it holds."""
+    return (home / "store").exists()
+
+
 def check_folder(folder: Path) -> None:
     """Raise StoreUntrusted when the folder, or the `.kingly` around it, is a link, or one in a `.kingly` is not ours
     alone to write to. Neither need be there yet."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.home.own_files import is_made
 from kingly_memory.home.secret_file import secret
 from kingly_memory.models import JsonObject
 
@@ -167,6 +168,9 @@ def _check(label: str, seen: dict[str, str]) -> None:
 _RULE = "take letters, digits, - and _, a letter first"
 
 
+TOKENS = "tokens"
+"""The folder beside the record with the tokens that were read from standard input."""
+
 # --- remotes that were added ------------------------------------------------------------------------------------------
 
 
@@ -198,7 +202,7 @@ def homes(path: Path) -> dict[str, list[AddedRemote]]:
 def added(path: Path, home: Path) -> list[AddedRemote]:
     """The remotes of that home, in the order in which they were added; none where it is gone, for a new one in its
     place begins without."""
-    return homes(path).get(os.path.realpath(home), []) if (home / "store").exists() else []
+    return homes(path).get(os.path.realpath(home), []) if is_made(home) else []
 
 
 def added_places(

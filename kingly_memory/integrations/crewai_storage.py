@@ -104,8 +104,10 @@ class KinglyStorage:
         def look(reader: DocumentReader, space: str) -> list[Any]:
             hits = partial(documents.search, reader, space, self._place, query, wanted=None, now_s=now_s)
             best = list(hits(most=most))
-            behind = islice(hits(most=sys.maxsize), most, None) if len(best) == most else ()  # searched when asked for
-            matches = (match(_record(one.document), one.relevance or 0.0) for one in chain(best, behind))
+            seen = {one.document.key for one in best}
+            behind = hits(most=sys.maxsize) if len(best) >= most else ()  # a generator: searched when asked for
+            rest = (one for one in behind if one.document.key not in seen)
+            matches = (match(_record(one.document), one.relevance or 0.0) for one in chain(best, rest))
             return list(islice((one for one in matches if one is not None), most))
 
         return self._memory._call(lambda: looked(self._memory._awaiting, look))  # noqa: SLF001

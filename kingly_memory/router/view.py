@@ -516,9 +516,11 @@ class View:
         rows = {item_id: reader.row(item_id) for number, item_id, *_ in found if not number}
         documents = reader.facets(DOCUMENT, [item_id for number, item_id, *_ in found if number])
         listed = []
-        for _, item_id, delivery, label, probe in found:
-            row, document = rows.get(item_id), documents.get(item_id, {})
-            key = shown_place(document.get("place")) if row is None else row.memory.key
+        for number, item_id, delivery, label, probe in found:
+            row = rows.get(item_id)  # none of a damaged one
+            key = None if row is None else row.memory.key
+            if number:
+                key = shown_place(documents.get(item_id, {}).get("place"))
             due = delivery.due if delivery.due is None or probe is None else max(delivery.due, probe)
             due_s, is_offline = None if due is None else due - now_s, probe is not None
             state, attempts, error = delivery.state, delivery.attempts, delivery.last_error

@@ -125,7 +125,7 @@ def test_the_outbox_is_listed_retried_and_dropped_by_key(run: Run) -> None:
     assert "k" in run("outbox", "list", "--remote", NOBODY).out
     assert (
         run("outbox", "list", "--state", "dead", "--remote", NOBODY).out
-        == "the outbox has nothing of this project; `status` counts that of the whole home\n"
+        == "no such entry of this project; `status` counts those of the whole home\n"
     )
     assert run("outbox", "retry", "--remote", NOBODY, "--json").json == {"retried": 0}
     assert run("outbox", "drop", "k", "--remote", NOBODY, "--json").json == {"dropped": 1}

@@ -342,12 +342,6 @@ def test_a_change_finds_what_it_has_written(hubs: list[Hub]) -> None:
     assert (sequence, row.memory) == (store.reader.last_change(APP), memory)
 
 
-def test_long_memories_are_sent_one_by_one(hubs: list[Hub], asked: list[tuple[str, Any]]) -> None:
-    """A statement has at most 1 GB, and 64 callers may bring 8 MiB each."""
-    hubs[0]("store_many", memories=[{"content": "x" * 100_000, "idempotency_key": f"{one}"} for one in range(3)])
-    assert max(len(value) for _, values in asked for value in values if isinstance(value, str)) < 200_000
-
-
 def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:
     store = hubs[0].store
     gate = threading.Event()

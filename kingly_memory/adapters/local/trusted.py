@@ -116,11 +116,14 @@ def begin_without_remotes(home: Path) -> None:
     path, name = added_remotes(), os.path.realpath(home)
     if not os.path.lexists(path):
         return
-    from kingly_memory.home.remote_names import homes
+    from kingly_memory.home.remote_names import TOKENS, homes
 
     with suppress(StoreError, InvalidSetting, OSError), locked(path.with_suffix(".lock"), _LOCK_WAIT_S):
         known = homes(path)
-        if known.pop(name, None):
+        if gone := known.pop(name, None):
+            for token_file in (Path(one.token_file) for one in gone if one.token_file is not None):
+                if token_file.parent == path.parent / TOKENS:
+                    token_file.unlink(missing_ok=True)
             _write(path, {other: [one.to_json() for one in added] for other, added in known.items()})
 
 

@@ -44,8 +44,6 @@ each is tried by itself."""
 _PAUSE_S = 0.001
 """After a commit of several changes, until those who were told may have brought their next: another commit costs
 several times as much."""
-_LONG = 65_536
-"""Characters of a record that does not wait for others."""
 _ROW = "position, record, status"
 _ADD = (
     "INSERT INTO km_memory(space, key, status, type, context_id, sequence, record, id) SELECT * FROM "
@@ -283,8 +281,6 @@ class PostgresTransaction(_PostgresLookups):
             self._ids[memory.scope.space, memory.key] = memory.id
         if before is None:
             self._added.append({**columns, "id": memory.id})
-            if len(columns["record"]) > _LONG:
-                self._add()
         else:
             self._more[before.memory.scope.space] -= before.status is MemoryStatus.LIVE
             self._unindex(before.memory.scope.space, before.position)

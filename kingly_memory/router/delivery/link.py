@@ -50,6 +50,10 @@ class Link:
     since: float | None = None
     tried: float = 0.0
 
+    @property
+    def honours_keys(self) -> bool:
+        return self.effects == "exactly_once"
+
     def to_json(self) -> JsonObject:
         return {**vars(self), "state": self.state.value}
 

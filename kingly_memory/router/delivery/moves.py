@@ -7,7 +7,6 @@
 | leased | pending and due, leased and lapsed | leased | a process takes it; a lapsed lease counts as an attempt |
 | acknowledged | leased | delivered | the remote took the newest change |
 | acknowledged | leased | pending, due now | the remote took an earlier change |
-| acknowledged | leased | pending, due soon | the remote forgot it, and may take an unanswered update of it yet |
 | postponed | leased | pending, due later | no answer, an error that may pass, a refused token |
 | refused | leased | dead | a clear refusal, or the tenth that is not clear |
 | refused | leased | pending, due later | fewer than ten, or a newer change waits |
@@ -28,8 +27,6 @@ from kingly_memory.errors import OVERTAKEN
 from kingly_memory.models import DeliveryState, Memory
 from kingly_memory.ports import Delivery, RemoteDocument, RemoteLink, RemoteMarks
 
-LATE_S = 10.0
-"""What was not answered by then arrives no more: twice as long as a call may take."""
 MOST_REFUSALS = 10
 """That many which are not clear are as good as a clear one: who answers is there, and does not want it."""
 
@@ -57,10 +54,16 @@ def dropped(before: Delivery) -> Delivery:
     return replace(before, state=DeliveryState.LOCAL_ONLY, due=None)
 
 
-def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
-    # What was sent and not answered may still arrive, behind what is sent now. So nothing goes under a later number
-    # before the remote has confirmed that one: a repeat of it has no second effect, whichever comes first.
-    first = before.first_sent or before.wanted
+def leased(before: Delivery, owner: str, now_s: float, lease_s: float, *, honours_keys: bool = True) -> Delivery:
+    """`honours_keys`: a repeat has no second effect at this remote.
+
+    What was sent and not answered may still arrive, behind what is sent now. So no text goes under a later number
+    before the remote has confirmed that one. Where a repeat would be one update more, that is so for the first store
+    alone: the remote may hold it, and answers later ones by it.
+    """
+    first = before.first_sent
+    if honours_keys or before.remote_id is None:
+        first = first or before.wanted
     tried = before.attempts + (before.state is DeliveryState.LEASED)
     return replace(
         before, state=DeliveryState.LEASED, owner=owner, due=now_s + lease_s, first_sent=first, attempts=tried
@@ -77,19 +80,18 @@ def held(before: Delivery, due: float) -> Delivery:
     return replace(before, state=DeliveryState.PENDING, owner=None, due=due, attempts=tried)
 
 
-def acknowledged(
-    before: Delivery, change: int, remote_id: str | None, now_s: float, *, again: bool = False
-) -> Delivery:
-    """The remote has confirmed `change`; `again`: it is to do so once more, a little later.
+def acknowledged(before: Delivery, change: int, remote_id: str | None, now_s: float) -> Delivery:
+    """The remote has confirmed `change`.
 
-    Forgetting what was never confirmed leaves no remote id. Then `first_sent` stays: the remote may remember the key of
-    the first store, and would answer a repeat of it without bringing the memory back.
+    Forgetting leaves `first_sent` as it was: a text that was not answered may arrive yet, and its number is repeated
+    before the next one. Where the remote has given no id, it may remember the key of the first store, and would answer
+    a repeat of it without bringing the memory back.
     """
     done = replace(
         before,
         acknowledged=max(before.acknowledged, change),
         remote_id=remote_id,
-        first_sent=0 if remote_id is not None else before.first_sent,
+        first_sent=0 if remote_id is not None and change == before.first_sent else before.first_sent,
         attempts=0,
         refusals=0,
         owner=None,
@@ -97,8 +99,6 @@ def acknowledged(
     )
     if change < before.wanted:
         return replace(done, state=DeliveryState.PENDING, due=now_s)
-    if again:
-        return replace(done, state=DeliveryState.PENDING, due=now_s + LATE_S, first_sent=change)
     return replace(done, state=DeliveryState.DELIVERED, due=None)
 
 
@@ -114,11 +114,10 @@ def postponed(before: Delivery, reason: str, due: float) -> Delivery:
 
 
 def refused(before: Delivery, change: int, reason: str, *, clear: bool, due: float) -> Delivery:
-    """The remote will not take `change`. A newer change does not die with it, and needs no repeat of it."""
-    answered = replace(before, first_sent=0 if before.remote_id is not None else before.first_sent)
+    """The remote will not take `change`. A newer change does not die with it."""
     if change < before.wanted:
-        return postponed(replace(answered, refusals=0), reason, due)
-    counted = postponed(replace(answered, refusals=before.refusals + 1), reason, due)
+        return postponed(replace(before, refusals=0), reason, due)
+    counted = postponed(replace(before, refusals=before.refusals + 1), reason, due)
     if clear or counted.refusals >= MOST_REFUSALS:
         return replace(counted, state=DeliveryState.DEAD, due=None)
     return counted
@@ -140,7 +139,7 @@ def confirmed_change(sent: Delivery) -> int:
     A remote may answer a repeat from the earlier try, which carried an older revision. Then only that one is confirmed,
     and the newer one follows as an update.
     """
-    return min(sent.first_sent, sent.wanted)
+    return sent.first_sent or sent.wanted
 
 
 def backoff_s(attempts: int, longest_s: float, chance: float) -> float:
@@ -195,11 +194,6 @@ class Leased:
     def confirms(self) -> int:
         """Which change the remote's answer confirms."""
         return self.leased.wanted if self.forgotten else confirmed_change(self.leased)
-
-    @property
-    def may_come_back(self) -> bool:
-        """True of what is forgotten while an update of it, sent and not answered, may arrive yet."""
-        return self.forgotten and self.leased.remote_id is not None and self.leased.first_sent < self.leased.wanted
 
     @property
     def idempotency_key(self) -> str:

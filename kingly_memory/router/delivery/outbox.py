@@ -161,6 +161,7 @@ class Claim:
     lease_s: float
     early: bool = False
     failed: Collection[str] = ()
+    honours_keys: bool = True
 
     def lease(self, outbox: str, limit: int) -> Callable[[Transaction], list[Leased]]:
         """Lease up to `limit` deliveries of that outbox of the remote, the earliest due first, leaving out what has
@@ -219,7 +220,8 @@ class Claim:
             resting = replace(before, state=DeliveryState.DELIVERED, due=None, owner=None)
             transaction.set_delivery(outbox, item_id, resting if row is None else delivery.at_rest(before))
         else:
-            leased = delivery.leased(before, self.owner, self.now_s, self.lease_s)
+            honours_keys = self.honours_keys and isinstance(subject, Memory)  # all others are sent as they stand
+            leased = delivery.leased(before, self.owner, self.now_s, self.lease_s, honours_keys=honours_keys)
             transaction.set_delivery(outbox, item_id, leased)
             return Leased(outbox, item_id, name, first_key, subject, before, leased, forgotten)
         return None

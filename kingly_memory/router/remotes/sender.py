@@ -173,7 +173,8 @@ class Sender:
     async def lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
         lease_s = min(self.pace.lease_s, LONGEST_S)
-        claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed)
+        honours_keys, now_s = self.link.current().honours_keys, self._services.now_s()
+        claim = outbox.Claim(self._name, self.owner, now_s, lease_s, early, failed, honours_keys)
         if name == self._name:
             self._services.events.emit(DeliveryStarted(self._name))
         # Few links, so that what is sent is as it stands.
@@ -336,13 +337,7 @@ class Sender:
     def _move(self, item: Leased, outcome: str | RemoteError | None, now_s: float) -> Callable[[Delivery], Delivery]:
         """What becomes of a delivery, by what came of it."""
         if not isinstance(outcome, RemoteError):
-            took = partial(
-                delivery.acknowledged,
-                change=item.confirms,
-                remote_id=outcome,
-                now_s=now_s,
-                again=item.may_come_back,
-            )
+            took = partial(delivery.acknowledged, change=item.confirms, remote_id=outcome, now_s=now_s)
             return took if isinstance(item.subject, Memory) else lambda found: replace(took(found), first_sent=0)
         if isinstance(outcome, RemoteUnavailable):
             due = self._due_after(item, outcome.retry_after_s)
@@ -531,10 +526,9 @@ def failed(batch: Sequence[Leased], answer: Answer) -> set[str]:
     """The ids of what has to wait before it is sent again."""
     if isinstance(answer, RemoteError):
         return {item.id for item in batch}
+    outcomes = zip(batch, answer, strict=True)
     return {
-        item.id
-        for item, outcome in zip(batch, answer, strict=True)
-        if (isinstance(outcome, RemoteRefused) and not goes_at_once(outcome, item)) or item.may_come_back
+        item.id for item, outcome in outcomes if isinstance(outcome, RemoteRefused) and not goes_at_once(outcome, item)
     }
 
 

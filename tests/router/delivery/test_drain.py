@@ -124,18 +124,39 @@ async def test_a_change_that_was_not_answered_and_arrives_late_overwrites_no_lat
 
 
 @pytest.mark.requirement("KNG-047")
-async def test_an_update_that_was_not_answered_and_arrives_late_brings_nothing_back(at: At) -> None:
+@pytest.mark.parametrize("meanwhile", ["refused", "forgotten"])
+async def test_an_update_that_arrives_late_overwrites_nothing_whatever_came_meanwhile(at: At, meanwhile: str) -> None:
     await at.memory.store("opens at five", key="gate", wait=5)
     at.remote.script(BUSY)
     await at.memory.store("opens at six", key="gate")
     await at.clock.settle()
-    await at.memory.forget("gate")
+    unanswered = at.remote.named("store")[-1]
+    if meanwhile == "forgotten":
+        await at.memory.forget("gate")
+    else:
+        await at.memory.store("opens at no time", key="gate")
+        at.remote.script(None, CLEARLY_NOT)
     await at.memory.sync(timeout=5)
-    assert len(at.remote.named("forget")) == 1
-    await at.remote.store(**at.remote.named("store")[-1].arguments)
-    assert held(at.remote) == ["opens at six"]
-    await at.clock.advance(10)
-    assert (held(at.remote), at.outbox) == ([], (0, 0, 0))
+    await at.memory.restore("gate")
+    await at.memory.store("opens at seven", key="gate")
+    await at.memory.sync(timeout=5)
+    assert (held(at.remote), at.outbox) == (["opens at seven"], (0, 0, 0))
+    await at.remote.store(**unanswered.arguments)
+    assert held(at.remote) == ["opens at seven"]
+
+
+async def test_where_keys_are_not_honoured_an_update_that_was_not_answered_is_not_made_twice(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    remote = FakeRemote(clock=clock, honours_keys=False)
+    async with router_over(disk, remote, clock) as memory:
+        await memory.store("opens at five", key="gate", wait=5)
+        remote.script(BUSY)
+        await memory.store("opens at six", key="gate")
+        await clock.settle()
+        await memory.store("opens at seven", key="gate")
+        await memory.sync(timeout=5)
+        assert delivered(remote) == ["opens at five", "opens at six", "opens at seven"]
 
 
 @pytest.mark.requirement("KNG-047")

@@ -307,6 +307,20 @@ def test_an_added_remote_is_forgotten_by_its_name_or_address(run: Run, named: st
     assert run("store", "stays").out.splitlines()[1] == "  on this machine only: no remote is named"
 
 
+def test_the_remote_of_a_home_that_is_gone_can_be_forgotten_and_its_token_goes_with_the_next_home(run: Run) -> None:
+    def kept() -> list[Path]:
+        return list((added_remotes().parent / "tokens").iterdir())
+
+    run("remotes", "add", "team", NOBODY, "--offline", "--token-file", "-", stdin=b"secret token of the team")
+    shutil.rmtree(Place.resolve().home)
+    assert (run("remotes", "forget", "team").code, kept()) == (0, [])
+    run("remotes", "add", "team", NOBODY, "--offline", "--token-file", "-", stdin=b"secret token of the team")
+    assert len(kept()) == 1
+    shutil.rmtree(Place.resolve().home)
+    run("store", "mine")
+    assert kept() == []
+
+
 def test_an_added_remote_that_its_home_knows_no_more_can_be_forgotten(run: Run, tmp_path: Path) -> None:
     run("remotes", "add", "team", NOBODY, "--offline")
     run("store", "elsewhere", "--home", str(tmp_path / "other"))
