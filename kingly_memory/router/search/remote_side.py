@@ -169,7 +169,7 @@ class RemoteSide:
         await asyncio.wait({task}, timeout=NOTE_S)
 
 
-def joined(
+def merged(
     found: Results,
     answered: Sequence[RemoteAnswer],
     query: Query,

@@ -202,7 +202,7 @@ class Search:
         before it is cut to a budget. Never raises because of a remote."""
         import asyncio
 
-        from kingly_memory.router.search.remote_side import joined
+        from kingly_memory.router.search.remote_side import merged
 
         loop, local_s = asyncio.get_running_loop(), self._settings.local_search_s
         began, now_s = self._clock.monotonic(), self._clock.now().timestamp()
@@ -257,7 +257,7 @@ class Search:
             if sides and not is_enough:
                 found = replace(found, source=Source.LOCAL_FALLBACK, failures={**failures, **found.failures})
             if answered := [answer for answer in answers if answer.error is None]:
-                found = joined(found, answered, query, asked_for, access=self._access, visible=self._local, now_s=now_s)
+                found = merged(found, answered, query, asked_for, access=self._access, visible=self._local, now_s=now_s)
             if request.plan is not None:
                 return self._chosen(found, query, request, request.plan)
             return listed(found, request, query)
