@@ -73,6 +73,14 @@ def test_records_of_a_scope_are_found_behind_better_ones_of_others(router: SyncM
     assert found.record.scope == "/talk"
 
 
+def test_words_and_pieces_of_chinese_asked_together_are_read_to_their_end(router: SyncMemoryRouter) -> None:
+    memory = KinglyMemory(router)
+    memory.remember("Graz 東京", scope="/shop")
+    memory.remember_many([f"Graz 東京 {number}" for number in range(5)])
+    (found,) = memory.recall("Graz 東京", scope="/shop", limit=2)
+    assert found.record.scope == "/shop"
+
+
 def test_several_writers_lose_nothing_and_a_copy_has_the_same_store(router: SyncMemoryRouter) -> None:
     memory = KinglyMemory(router)
     with ThreadPoolExecutor(8) as pool:
