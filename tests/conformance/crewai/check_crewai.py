@@ -75,8 +75,8 @@ def test_records_of_a_scope_are_found_behind_better_ones_of_others(router: SyncM
 
 def test_words_and_pieces_of_chinese_asked_together_are_read_to_their_end(router: SyncMemoryRouter) -> None:
     memory = KinglyMemory(router)
-    memory.remember("Graz 東京", scope="/shop")
-    memory.remember_many([f"Graz 東京 {number}" for number in range(5)])
+    memory.remember("On the way from Vienna to Linz somebody spoke of Graz and of the weather there", scope="/shop")
+    memory.remember_many([text for number in range(5) for text in (f"Graz {number}", f"東京 {number}")])
     (found,) = memory.recall("Graz 東京", scope="/shop", limit=2)
     assert found.record.scope == "/shop"
 
