@@ -1,32 +1,27 @@
-"""Adding a remote to a home, and what is kept of that in the user's data folder."""
+"""Adding a remote to a home: to its store, and to the record in the user's data folder."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.files.atomic import replacing
-from kingly_memory.adapters.local.folder import locked
+from kingly_memory.adapters.local import remote_record
 from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place, added_remotes
-from kingly_memory.home.remote_names import TOKENS, AddedRemote, RemotePlace, added, homes, named
+from kingly_memory.home.remote_names import AddedRemote, RemotePlace, added, named
 from kingly_memory.router.delivery import known_remotes
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
-
-WAIT_S = 5.0
-"""How long to wait for another process that is changing the record."""
 
 
 class Added(NamedTuple):
@@ -46,12 +41,11 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     named({remote.label: remote.address or ""}, "")
     address = endpoint(remote.address)
     parts.makeable(parts.secured(place))
-    path = added_remotes()
-    _check_free(added(path, place.home), remote)  # before anything is sent there
+    _check_free(added(added_remotes(), place.home), remote)  # before anything is sent there
     server = None if offline else asyncio.run(_greeted(replace(place, remotes=(remote,)), settings))
     with closing(parts.open_store(place, settings)) as store:
         store.write(lambda _: None).result()  # a home that is new begins without remotes
-    with _changing(path, place.home) as record:
+    with remote_record.changing(place.home) as record:
         _check_free(record, remote)  # another process may have added one meanwhile
         names = [one.name for one in record if one.project == (place.project or "")]
         earlier_remotes = Place.resolve(place.home, names, project=place.project).remotes if names else ()
@@ -61,8 +55,9 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
         token_file = None if remote.token_file is None else str(remote.token_file)
         if remote.token is not None:
             digest = sha256(f"{os.path.realpath(place.home)}\0{remote.label}".encode(errors="replace")).hexdigest()[:16]
-            token_file = str(_tokens(path) / f"{remote.label}-{digest}")
-            _tokens(path).mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder = remote_record.tokens()
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            token_file = str(folder / f"{remote.label}-{digest}")
             with replacing(Path(token_file)) as file:
                 file.write(f"{remote.token}\n")
         new = AddedRemote(remote.label, remote.address or "", place.project or "", token_file)
@@ -71,16 +66,6 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
         elif token_file is not None:
             record[:] = [new if (old.name, old.project) == (new.name, new.project) else old for old in record]
     return Added(address, server, earlier)
-
-
-def drop(place: Place, gone: Callable[[AddedRemote], bool]) -> None:
-    """Take remotes out of the record of a home, with the tokens that are kept here."""
-    path = added_remotes()
-    with _changing(path, place.home) as record:
-        for remote in filter(gone, record.copy()):
-            record.remove(remote)
-            if remote.token_file is not None and Path(remote.token_file).parent == _tokens(path):
-                Path(remote.token_file).unlink(missing_ok=True)
 
 
 def _check_free(before: list[AddedRemote], remote: RemotePlace) -> None:
@@ -117,20 +102,3 @@ def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: boo
                 break
             after = made_due.last
     return earlier
-
-
-def _tokens(path: Path) -> Path:
-    return path.parent / TOKENS
-
-
-@contextmanager
-def _changing(path: Path, home: Path) -> Iterator[list[AddedRemote]]:
-    """What was added to that home, to be changed in place while no other process can change it. It is written down
-    unless an error is raised."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with locked(path.with_suffix(".lock"), WAIT_S):
-        record = homes(path)
-        yield record.setdefault(os.path.realpath(home), [])
-        remotes = {folder: [remote.to_json() for remote in kept] for folder, kept in record.items() if kept}
-        with replacing(path) as file:
-            json.dump(remotes, file, indent=2)

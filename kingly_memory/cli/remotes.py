@@ -112,7 +112,7 @@ remotes_list_lines = Table(
 
 
 def remotes_forget(options: Options, out: Output) -> Answer:
-    from kingly_memory.app import home_remotes
+    from kingly_memory.adapters.local import remote_record
     from kingly_memory.app.parts import remote_name
     from kingly_memory.home.remote_names import homes
 
@@ -131,7 +131,7 @@ def remotes_forget(options: Options, out: Output) -> Answer:
         is_known = named is None or any(one.name == remote_name(address) for one in router.remotes())
         gone = router.forget_remote(address) if is_known else None
     if named is not None:
-        home_remotes.drop(place, is_meant)
+        remote_record.drop(place.home, is_meant)
     if gone is None:
         return Answer({"forgotten": None}, [f"{named.name if named else address} is forgotten; nothing waited for it"])
     waited = f"{counted(gone.waiting, 'memory')} waited for it; all stay on this machine"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import stat
 import time
@@ -134,6 +135,19 @@ def opened(path: str | os.PathLike[str], how: int, folder: int | None = None) ->
         os.close(descriptor)
         raise
     return descriptor
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a file whole, on the disk before it gets its name, while nobody else writes it. Raises OSError and what
+    `opened` raises."""
+    fresh = path.with_suffix(".new")
+    with os.fdopen(opened(fresh, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8") as file:
+        file.truncate(0)
+        json.dump(value, file, ensure_ascii=False, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
 
 
 def on_the_disk(path: Path) -> None:

@@ -168,9 +168,6 @@ def _check(label: str, seen: dict[str, str]) -> None:
 _RULE = "take letters, digits, - and _, a letter first"
 
 
-TOKENS = "tokens"
-"""The folder beside the record with the tokens that were read from standard input."""
-
 # --- remotes that were added ------------------------------------------------------------------------------------------
 
 

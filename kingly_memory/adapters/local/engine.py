@@ -18,7 +18,8 @@ from kingly_memory.adapters.local import rows, safety, sql, sqlite, trusted, upg
 from kingly_memory.adapters.local.folder import Folder, Log, WriteLock
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
-from kingly_memory.errors import StoreError, StoreTooNew, StoreUnwritable
+from kingly_memory.errors import InvalidInput, InvalidSetting, StoreError, StoreTooNew, StoreUnwritable
+from kingly_memory.home.place import added_remotes
 from kingly_memory.ports import HOME, INCARNATION, Transaction
 
 log = logging.getLogger("kingly_memory.store")
@@ -282,8 +283,16 @@ class Engine:
         # What recovery builds is for it to judge, and tables that were there may hold what others have said.
         is_empty = there.isdisjoint(sql.SCHEMA) and not connection.execute("SELECT count(*) FROM Cache").fetchone()[0]
         if is_empty and self._folder.name == Folder(self._folder.home).name:
-            trusted.begin_without_remotes(self._folder.home)
+            self._begin_without_remotes()
             trusted.vouch(self._folder)
+
+    def _begin_without_remotes(self) -> None:
+        """A home that is made anew has none of those that were added to an earlier one in its place."""
+        if os.path.lexists(added_remotes()):  # most users have added none
+            from kingly_memory.adapters.local import remote_record
+
+            with suppress(StoreError, InvalidInput, InvalidSetting, OSError):
+                remote_record.drop(self._folder.home)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
         """Run the steps that an older store lacks, each in a transaction. A damaged one is left as it is."""

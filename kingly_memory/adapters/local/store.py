@@ -220,8 +220,8 @@ def commit_together(
     pause_s: float = 0.0,
 ) -> None:
     """The writer thread of a store: wait for one job, take whatever else is there, `most` of them, and tell all who
-    wait what became of theirs. None says that no more will come. `pause_s`: how long it waits after a
-    batch of several. Then those who were just answered bring their next ones in time for the next batch."""
+    wait what became of theirs. None says that no more will come. `pause_s`: how long it waits after a batch of several.
+    Then those who were just answered bring their next ones in time for the next batch."""
     job = jobs.get()
     while job is not None:
         batch = [job]

@@ -7,7 +7,6 @@ copy lies in others.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
@@ -15,9 +14,9 @@ from pathlib import Path
 
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
-from kingly_memory.errors import InvalidInput, InvalidSetting, StoreError, StoreLocked, StoreUntrusted
-from kingly_memory.home.own_files import CAREFULLY, lock, make_folder, opened
-from kingly_memory.home.place import added_remotes, user_data_folder
+from kingly_memory.errors import InvalidInput, StoreError, StoreLocked, StoreUntrusted
+from kingly_memory.home.own_files import CAREFULLY, lock, make_folder, write_json
+from kingly_memory.home.place import user_data_folder
 from kingly_memory.home.trust import HOME_ENTRY, TrustList, place
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import HOME, INCARNATION
@@ -107,35 +106,7 @@ def change_list(added: Mapping[str, str], removed: Collection[str] = ()) -> None
         entries = {path: held for path, held in {**trusted.entries, **added}.items() if path not in removed}
         if len(entries) > MOST_GONE:
             entries = {path: held for path, held in entries.items() if Path(path).exists()}
-        _write(trusted.path, {"trusted": entries})
-
-
-def begin_without_remotes(home: Path) -> None:
-    """Take what was added to an earlier home in the same place out of the user's record: who removed that home does not
-    expect its remotes to get what this one will hold."""
-    path, name = added_remotes(), os.path.realpath(home)
-    if not os.path.lexists(path):
-        return
-    from kingly_memory.home.remote_names import TOKENS, homes
-
-    with suppress(StoreError, InvalidSetting, OSError), locked(path.with_suffix(".lock"), _LOCK_WAIT_S):
-        known = homes(path)
-        if gone := known.pop(name, None):
-            for token_file in (Path(one.token_file) for one in gone if one.token_file is not None):
-                if token_file.parent == path.parent / TOKENS:
-                    token_file.unlink(missing_ok=True)
-            _write(path, {other: [one.to_json() for one in added] for other, added in known.items()})
-
-
-def _write(path: Path, value: JsonObject) -> None:
-    fresh = path.with_suffix(".new")
-    with os.fdopen(opened(fresh, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8") as file:
-        file.truncate(0)
-        json.dump(value, file, ensure_ascii=False, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+        write_json(trusted.path, {"trusted": entries})
 
 
 def _named(folder: Folder) -> JsonObject:

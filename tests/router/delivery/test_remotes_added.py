@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
+from kingly_memory.adapters.local import remote_record
 from kingly_memory.adapters.local.folder import locked
-from kingly_memory.app import home_remotes
 from kingly_memory.home.place import Place, added_remotes
 from tests.cli_runner import Run, hurry, runner
 from tests.scripted.remote import ScriptedRemote
@@ -336,11 +336,11 @@ def just_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], objec
 
     def arrange(act: Callable[[], object]) -> None:
         def late(path: Path, wait_s: float) -> AbstractContextManager[None]:
-            monkeypatch.setattr(home_remotes, "locked", locked)
+            monkeypatch.setattr(remote_record, "locked", locked)
             act()
             return locked(path, wait_s)
 
-        monkeypatch.setattr(home_remotes, "locked", late)
+        monkeypatch.setattr(remote_record, "locked", late)
 
     return arrange
 

@@ -1,0 +1,49 @@
+"""Changing the record of the remotes that this user has added to homes, which lies in the user's data folder.
+
+`home.remote_names` reads it. It goes by the path of a home, so a home that is made anew has to begin without the
+remotes of the one that lay there before (`drop`): who removed that does not expect them to get what this will hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kingly_memory.adapters.local.folder import locked
+from kingly_memory.home.own_files import write_json
+from kingly_memory.home.place import added_remotes
+from kingly_memory.home.remote_names import AddedRemote, homes
+
+WAIT_S = 5.0
+"""How long to wait for another process that is changing the record."""
+
+
+def tokens() -> Path:
+    """The folder with the tokens that were read from standard input."""
+    return added_remotes().parent / "tokens"
+
+
+@contextmanager
+def changing(home: Path) -> Iterator[list[AddedRemote]]:
+    """What was added to that home, to be changed in place while no other process can change it. It is written down
+    unless an error is raised."""
+    path = added_remotes()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(path.with_suffix(".lock"), WAIT_S):
+        record = homes(path)
+        yield record.setdefault(os.path.realpath(home), [])
+        remotes = {folder: [remote.to_json() for remote in kept] for folder, kept in record.items() if kept}
+        write_json(path, remotes)
+
+
+def drop(home: Path, gone: Callable[[AddedRemote], bool] = lambda _: True) -> None:
+    """Take remotes out of the record of a home, all unless told, with the tokens that are kept here."""
+    if not homes(added_remotes()).get(os.path.realpath(home)):
+        return
+    with changing(home) as record:
+        for remote in filter(gone, record.copy()):
+            record.remove(remote)
+            if remote.token_file is not None and Path(remote.token_file).parent == tokens():
+                Path(remote.token_file).unlink(missing_ok=True)
