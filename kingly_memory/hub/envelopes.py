@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 CLOCKS_APART = timedelta(days=1)
 """How far ahead of the hub's clock a sender's may be."""
-CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
+SENT_LIMIT_BYTES = 4 * 1024 * 1024
 """No smaller than a call may be: what passes the door of the server is not refused behind it."""
 
 
@@ -49,7 +49,7 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
     tags = ["reasoning", thought] if thought else record.get("tags")
     draft = validation.draft(
         text,
-        content_limit_bytes=CONTENT_LIMIT_BYTES,
+        content_limit_bytes=SENT_LIMIT_BYTES,
         key=validation.label("idempotency_key", key),
         type=validation.memory_type("memory_type", memory_type),
         significance=0.5 if outer.get("significance") is None else outer["significance"],
