@@ -46,13 +46,11 @@ class Clock(Now, Protocol):
 
     def monotonic(self) -> float:
         """Seconds that never go back; for durations within this process."""
-        ...
 
     async def sleep(self, seconds: float) -> None: ...
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
         """Wait until the event is set (True) or that many seconds have passed (False). None waits for ever."""
-        ...
 
 
 # --- the local layer ------------------------------------------------------------------------------------------------
@@ -137,22 +135,18 @@ class DocumentReader(Protocol):
 
     def document(self, space: str, namespace: Namespace, key: str) -> Document | None:
         """The document in that place, also one that has ended."""
-        ...
 
     def found_by(self, space: str, namespace: Namespace, key: str) -> str:
         """The text that searches find the document by."""
-        ...
 
     def documents(
         self, space: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
     ) -> list[Document]:
         """Documents of the namespaces that begin with those labels, by namespace and key, from the first one behind
         `after`."""
-        ...
 
     def namespaces(self, space: str, prefix: Namespace, now_s: float) -> list[Namespace]:
         """Every namespace that has documents and begins with those labels, sorted."""
-        ...
 
     def found(
         self,
@@ -166,35 +160,28 @@ class DocumentReader(Protocol):
     ) -> list[tuple[int, float | None]]:
         """Where at `most` so many documents lie that hold one of the words, best first with their BM25 score (higher is
         better), or all of the pieces, letter by letter; any, the last changed first, where neither is given."""
-        ...
 
     def documents_at(self, positions: Sequence[int]) -> list[tuple[int, Document]]:
         """The documents at those positions, each with its position, in that order."""
-        ...
 
     def operation(self, space: str, operation: str) -> JsonObject | None:
         """What was noted of an operation."""
-        ...
 
     def log(self, space: str, session: str, before: str | None, limit: int | None) -> list[Document]:
         """The last items of a session before the one of that id, the last one first, without those that cannot be
         read."""
-        ...
 
     def log_end(self, space: str, session: str) -> str | None:
         """The id of a session's last item."""
-        ...
 
     def sessions(self, space: str) -> list[LogSession]: ...
 
     def places(self, space: str, prefix: Namespace, limit: int, after: tuple[Namespace, str] | None) -> list[Place]:
         """Where documents and log items of the namespaces that begin with those labels lie, by namespace and key, from
         the first one behind `after`; also of those that have ended."""
-        ...
 
     def count(self, space: str) -> int:
         """How many documents and log items the project has."""
-        ...
 
 
 class DocumentRows(DocumentReader, Protocol):
@@ -202,43 +189,35 @@ class DocumentRows(DocumentReader, Protocol):
 
     def put(self, space: str, document: Document, value: str, text: str) -> None:
         """Write a document, in the place of one that lies there, with its value as JSON and the text to find it by."""
-        ...
 
     def last_version(self, space: str) -> int:
         """The highest version of any document that was removed from the project; 0 where none was."""
-        ...
 
     def remove(self, space: str, namespace: Namespace, key: str) -> None: ...
 
     def extend(self, space: str, namespace: Namespace, key: str, now_s: float) -> None:
         """Let a document with a ttl begin it anew."""
-        ...
 
     def sweep(self, space: str, prefix: Namespace, now_s: float) -> list[tuple[str, Place]]:
         """Remove documents of the namespaces that begin with those labels that have ended, a thousand at most. Returns
         their spaces and places."""
-        ...
 
     def tidy(self, now_s: float, operations_before_s: float) -> list[tuple[str, Place]]:
         """Remove documents that have ended, whoever's they are, a thousand at most, and what was noted of older
         operations. Returns the spaces and places of the documents."""
-        ...
 
     def purge(self, space: str) -> int:
         """Remove every document and log item of a project, and what was noted of operations. Returns how many those
         were."""
-        ...
 
     def move(self, space: str, to: str, suffix: str) -> int:
         """Move every document and log item to another space. Where both have a document of one name, the suffix is put
         to that of the one that changed earlier; logs of one session become one. Returns how many those were."""
-        ...
 
     def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None: ...
 
     def cut(self, space: str, session: str, first: str) -> list[str]:
         """Remove a session's items from that id on. Returns their ids."""
-        ...
 
 
 HOME, INCARNATION, READ = "home", "incarnation", "read"
@@ -300,32 +279,26 @@ class Lookups(Protocol):
 
     def row(self, memory_id: str) -> Row | None:
         """None for one that is not there, or that is damaged: see `MemoryReader.is_there`."""
-        ...
 
     def remains(self, memory_id: str) -> Row | None:
         """What is known of a memory whose record is damaged: it says what it said last, as far as that is kept, or that
         it is damaged. None for one that can be read, or of which nothing is known. A change that asks has to save or
         erase the memory."""
-        ...
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
     def revisions(self, memory_id: str) -> list[Memory]:
         """The earlier revisions of a memory, the latest first."""
-        ...
 
     def facet(self, name: str, owner: str) -> JsonObject | None:
         """What lies beside the owner under that name; `owner` is a memory id, or whatever else the facet is about."""
-        ...
 
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         """The facets of that name that exist, by owner."""
-        ...
 
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         """Facets of several names, each with its owners, in one statement: by name, each of which is in the answer, and
         owner."""
-        ...
 
 
 class Transaction(Lookups, Protocol):
@@ -337,91 +310,70 @@ class Transaction(Lookups, Protocol):
     def same_as(self, memory: Memory) -> Row | None:
         """The latest live memory without a key that has the same text, title, type, metadata, origin and scope, as far
         as a digest of these can tell."""
-        ...
 
     def has_context(self, space: str, context_id: str) -> bool:
         """Whether any live or archived memory of the project belongs to that context."""
-        ...
 
     def save(self, memory: Memory, status: MemoryStatus) -> None:
         """Write the memory, its key, its index entries and a line of the change feed. What was there under the same id
         becomes an earlier revision, if its number is lower; a copy of what a remote holds has none."""
-        ...
 
     def move(self, memory: Memory, status: MemoryStatus) -> None:
         """Write a memory that is there under another scope or key, its revisions too; the feed says that it moved."""
-        ...
 
     def set_status(self, memory_ids: Sequence[str], status: MemoryStatus) -> None:
         """Change the status of memories and nothing else about them; of many at once far quicker than one by one."""
-        ...
 
     def erase(self, memory_id: str) -> None:
         """Remove the memory with its revisions, its key, its vectors and its index entries. Nothing brings it back. Its
         facets and deliveries stay."""
-        ...
 
     def note_seen(self, memory: Memory) -> None:
         """Write a line of the change feed: the memory was stored again and says what it said."""
-        ...
 
     def keep_revision(self, memory: Memory) -> None:
         """Write an earlier revision of a memory, as an import and a recovery do."""
-        ...
 
     def drop_revisions(self, memory_id: str, but: int = 0) -> None:
         """Remove all earlier revisions of a memory but that many of the latest."""
-        ...
 
     def drop_changes(self, older_than_s: float) -> None:
         """Remove what is older from the change feed. Its last line stays."""
-        ...
 
     def unlearn(self, memory: Memory) -> None:
         """Words of a memory that was erased, and that no other memory uses, are offered to nobody any more."""
-        ...
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         """Write a facet; None removes it. The memory ends when its facet `lifetime` says so in `expires_at`."""
-        ...
 
     def move_facets(self, owner: str, to: str) -> None:
         """Put the facets of one owner beside another, where it has none of that name; the rest goes."""
-        ...
 
     def drop_facets(self, owner: str) -> None:
         """Remove all facets of the owner."""
-        ...
 
     def owners(self, facet: str) -> list[str]:
         """Who has a facet of that name, at most 1,000 of them; for the few rows that are not per memory."""
-        ...
 
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
         """Write the vector that the embedder made of the memory as it is, one signed byte a dimension."""
-        ...
 
     def drop_vectors(self, space: str, but: str | None) -> bool:
         """Remove a thousand of the project's vectors at most, but not those of that embedder. False when that was
         all."""
-        ...
 
     def delivery(self, remote: str, item: str) -> Delivery | None:
         """Where a memory (`item` is its id) or a link stands with a remote. One that is damaged reads as dead."""
-        ...
 
     def set_delivery(self, remote: str, item: str, delivery: Delivery | None) -> None:
         """Write a delivery; None removes it."""
-        ...
 
     def send_anew(self, remote: str, outbox_of_links: str, outbox_of_documents: str, now_s: float) -> None:
         """Everything of ours that the remote has, or that it has forgotten for us, is due there once more from the
         first change on, documents with an empty remote id; links are when their ends are there."""
-        ...
 
     def delivery_items(self, remote: str) -> list[str]:
         """What has a delivery for that remote, at most 1,000 of them."""
-        ...
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         """Memories whose delivery is pending or holds a lapsed lease, and due: the earliest first.
@@ -430,12 +382,10 @@ class Transaction(Lookups, Protocol):
         once after the others, by how often it did. A due time that lies more than 301 s ahead (the clock went back)
         counts as due.
         """
-        ...
 
     def undelivered(self, remote: str, space: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         """Live or archived memories of the project above that significance without a delivery for this remote,
         or with one that is `local_only`, by id, from the first one beyond the id `after`."""
-        ...
 
 
 def in_transaction(work: Callable[Concatenate[Transaction, P], T]) -> Callable[P, Callable[[Transaction], T]]:
@@ -454,52 +404,41 @@ class MemoryReader(Lookups, Protocol):
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
         """The rows of those memories, None for one that is not there, as far as there was time to look (monotonic)."""
-        ...
 
     def is_there(self, memory_id: str) -> bool:
         """Whether the store has a row for that id, readable or not."""
-        ...
 
     def damaged(self) -> list[str]:
         """The ids of all memories whose rows cannot be read, or not be found by id or key. Reads every row of the
         store."""
-        ...
 
     def with_revisions(self, more_than: int) -> dict[MemoryId, int]:
         """Memories of every project that have more earlier revisions than that, and how many they have."""
-        ...
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """The change feed of the home, from the first line beyond that sequence."""
-        ...
 
     def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:
         """The memories of a space that lines of the feed beyond that sequence are about, as they are now, by line. None
         for one that is damaged."""
-        ...
 
     def changed_since(self, space: str, after: int) -> int:
         """How many memories of the space lines of the feed beyond that sequence are about."""
-        ...
 
     def size_bytes(self) -> int:
         """Of the file, or as much of it as was written back from the log beside it."""
-        ...
 
     def last_change(self, space: str = "") -> int:
         """The sequence of the feed's last line, or of the last one about that space, or one behind it; 0 where there is
         none."""
-        ...
 
     def facets_named(self, name: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
         """The facets of that name with their owners, whichever project they belong to, from the first owner beyond
         `after`. Those that cannot be read are left out; none at all says that there are no more."""
-        ...
 
     def deliveries(self, remotes: Sequence[str], items: Sequence[str]) -> dict[str, dict[str, Delivery]]:
         """Where each of these memories or links stands with each of these remotes: by remote, each of which is in the
         answer, those that have a delivery."""
-        ...
 
     def page(
         self,
@@ -514,34 +453,27 @@ class MemoryReader(Lookups, Protocol):
 
         `start` is the position of the last row of the previous page.
         """
-        ...
 
     def in_time(self, query: Query, statuses: Sequence[MemoryStatus], limit: int | None = None) -> list[int]:
         """Positions of the rows that pass the filters which the index knows, `since` and `until`, created last first;
         of one instant, those stored later first. What stands there is not looked at."""
-        ...
 
     def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
         """Memories of every project whose lifetime facet ended, whatever their status, the longest ended first, from
         `offset` on."""
-        ...
 
     def counts(self, space: str) -> Mapping[str, int]:
         """Live memories of the project by type name, and all archived ones under `archived`."""
-        ...
 
     def spaces(self) -> list[Space]:
         """Every space in which there is something, forgotten memories and tombstones too, which no field counts. Reads
         a row per memory."""
-        ...
 
     def counted_spaces(self) -> Mapping[str, int]:
         """Live and archived memories of every space that has any. Quick."""
-        ...
 
     def ends(self, space: str, now_s: float) -> Ends:
         """How many live memories of the project have ended and wait for a sweep, and when the next one ends."""
-        ...
 
 
 class Vector(NamedTuple):
@@ -561,26 +493,21 @@ class VectorRows(Protocol):
         self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
     ) -> list[Vector] | None:
         """The project's vectors behind that place, in their order."""
-        ...
 
     def made_of(self, embedder: str, memory_ids: Sequence[str]) -> dict[str, int]:
         """Of which revision the vector of each of these memories was made, as far as they have one."""
-        ...
 
     def lacking(
         self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
     ) -> list[Row] | None:
         """The project's memories behind that position, forgotten ones aside, whose vector is missing or of another
         revision, in their order."""
-        ...
 
     def lacking_count(self, embedder: str, space: str, deadline_s: float = math.inf) -> int | None:
         """How many those are in all."""
-        ...
 
     def counts(self, space: str) -> dict[str, int]:
         """How many vectors of the project's memories there are, by embedder."""
-        ...
 
 
 class Talk(NamedTuple):
@@ -609,7 +536,6 @@ class StoreReader(MemoryReader, Protocol):
 
     def in_one_go(self, look: Callable[[], T]) -> T:
         """What a look gives. All that it reads is read from one file, whatever takes that file's place meanwhile."""
-        ...
 
     @property
     def vectors(self) -> VectorRows: ...
@@ -621,12 +547,10 @@ class StoreReader(MemoryReader, Protocol):
 
     def talks(self, space: str, now_s: float) -> list[Talk]:
         """Every context with live memories that have not ended by `now_s`. About 7 ms for 1,000 memories."""
-        ...
 
     def lines(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
         """What was said in each of the contexts first, and the last `most` times, in the order in which it was stored;
         of what is live and has not ended by `now_s`. About 0.1 ms for ten memories."""
-        ...
 
     # By words. Everything is limited to the query's own project, the vocabulary included.
 
@@ -646,7 +570,6 @@ class StoreReader(MemoryReader, Protocol):
         `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, rows that hold
         one frequent term and no other may be passed over but for the latest, which is much faster: no page goes on from
         there."""
-        ...
 
     def passages(
         self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
@@ -654,73 +577,59 @@ class StoreReader(MemoryReader, Protocol):
         """The best passages of long memories that hold at least one of the terms, within the filters that the index
         knows: by the position of the memory, where its best one begins in its content and that one's BM25 score, of
         which higher is better. What was found by the deadline."""
-        ...
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
         """Rows that pass every filter and whose content holds pieces literally: of scripts without word breaks one or
         more, most of them first; of anything else, such as emoji, every one, the latest first."""
-        ...
 
     def frequencies(
         self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
     ) -> dict[str, int]:
         """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it.
         Without those that were not counted by the deadline."""
-        ...
 
     def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
         """The latest rows that hold the term and pass the filters the index knows: fewer where they are long, and none
         after the deadline."""
-        ...
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
         """Words of that many characters which begin with `first`, at most `limit`. They are every project's: show none
         of them before a row of the own project has been seen to hold it."""
-        ...
 
     def longer(self, beginning: str, most: int, limit: int) -> list[str]:
         """Words with that beginning and up to `most` characters more, the shortest first; every project's, as those of
         `vocabulary`."""
-        ...
 
     def corpus(self, space: str = "") -> Corpus:
         """How much there is of what `frequencies` counts for a query of that space."""
-        ...
 
     def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         """Episodic memories of the same context, `reach` in each direction, beside each of the positions, which are
         given with their context ids; whatever else the query filters by: look at the rows before showing one. After the
         deadline those that were found by then."""
-        ...
 
     def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
         """The rows at those positions, in their order, without those that are not there or that there was no time
         for."""
-        ...
 
     # What waits for a remote.
 
     def outbox_counts(self, remote: str) -> Mapping[str, int]:
         """How many deliveries are `pending`, `leased` and `dead`."""
-        ...
 
     def outbox_page(
         self, remote: str, states: Sequence[str], limit: int, *, space: str | None = None
     ) -> list[tuple[MemoryId, Delivery]]:
         """Deliveries of memories and documents in those states, oldest memory first; of that space, or of all."""
-        ...
 
     def delivered_count(self, remote: str) -> int:
         """How many memories of ours, forgotten ones aside, the remote has."""
-        ...
 
     def next_due_s(self, remote: str) -> float | None:
         """When the earliest pending or leased delivery is due, in Unix seconds."""
-        ...
 
     def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
         """The local memories that the remote knows under those ids."""
-        ...
 
 
 class LocalStore(Protocol):
@@ -738,15 +647,12 @@ class LocalStore(Protocol):
         space follow each other there, whoever makes them. `keys`: what it looks up there, for a store that is asked
         once for those of all that waits.
         """
-        ...
 
     def commit(self, change: Callable[[Transaction], T]) -> Awaitable[T]:
         """The same for an event loop, whose future this is. Cancelling it leaves the change to go on."""
-        ...
 
     def versions(self) -> Mapping[str, str]:
         """Versions of what the store is made of, for `status`."""
-        ...
 
     def scrub(self, memory_ids: Collection[str], spaces: Sequence[str] = ()) -> Scrubbed:
         """Leave no byte of what was erased in the store's files: indexes are merged and the log is emptied. Damaged
@@ -754,33 +660,26 @@ class LocalStore(Protocol):
         one of those memories. Stores that a backup has replaced stay, and are named when they hold one of them or
         anything of these `spaces`. Blocks; takes about a second per 100,000 memories, while others go on writing.
         Raises StoreError."""
-        ...
 
     def read_all(self, now_s: float) -> list[str]:
         """Read and check every byte, while no one else writes. Returns what is damaged by itself, by name; a store
         whose parts do not fit together is replaced by what reads of it."""
-        ...
 
     def note_damaged(self, memory_ids: Sequence[str]) -> None:
         """Note there that these were found to be damaged."""
-        ...
 
     def read_share(self, now_s: float) -> None:
         """Read a thirtieth of all rows, once a day at most, and note in the facet `home:read` which are `damaged`, and
         since when every row was read (`whole`). Blocks. Raises StoreError."""
-        ...
 
     def recovered(self) -> str | None:
         """Where the newest damaged store is kept, if one ever had to be replaced and is still there."""
-        ...
 
     def backup(self, file: Path) -> Backup:
         """Write the whole store, as it is at one moment, to a new file."""
-        ...
 
     def close(self) -> None:
         """Finish the changes that were accepted, then let go of the files. Safe to call twice."""
-        ...
 
 
 class InjectedPrompt(NamedTuple):
@@ -800,27 +699,21 @@ class InjectionLog(Protocol):
     def note(self, session: str, memory_ids: Sequence[str], at_s: float, account: JsonObject | None = None) -> None:
         """Those were put in now, in Unix seconds, with why and what it cost: see `Injection.account`. Survives the
         process, not a power cut."""
-        ...
 
     def clear(self, session: str, at_s: float) -> None:
         """The session has lost what was put into it by then: its context was compacted."""
-        ...
 
     def of(self, session: str) -> Mapping[str, float]:
         """When each memory was last put into a prompt of the session, of those it has not lost since."""
-        ...
 
     def ever(self, session: str) -> Mapping[str, float]:
         """The same with those that it has lost."""
-        ...
 
     def latest(self, most: int) -> Sequence[InjectedPrompt]:
         """What was put into the last prompts of this space's sessions, the latest first."""
-        ...
 
     def purge(self, memory_ids: Collection[str], contexts: Collection[str], *, whole: bool) -> None:
         """Erase those ids from the logs of all spaces, and of this space the sessions of these names, or all of it."""
-        ...
 
 
 # --- the remote -----------------------------------------------------------------------------------------------------
@@ -964,7 +857,6 @@ class Remote(Protocol):
 
     async def connect(self) -> RemoteInfo:
         """Say hello and learn what the server can do. One try; also the probe of the link."""
-        ...
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
         """Bring the memory to the remote and return its id there.
@@ -972,7 +864,6 @@ class Remote(Protocol):
         `remote_id` is None for the first delivery and names the remote's copy for a later revision. `repeated` says
         that an earlier try may have had its effect: a server that honours no keys is then searched first.
         """
-        ...
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
@@ -981,19 +872,16 @@ class Remote(Protocol):
 
         `parent_remote_id` is None when there is no parent or the remote's id of it is not known.
         """
-        ...
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         """Link two memories. The same ends and type again are the same link, with its new strength.
 
         `repeated` as for `store`.
         """
-        ...
 
     async def mark(self, marks: RemoteMarks) -> None:
         """Send the pin and the ratings of a memory. The same again changes nothing. A server that keeps no such thing
         gets no call."""
-        ...
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known. Of a
@@ -1001,7 +889,6 @@ class Remote(Protocol):
 
         Returns the remote's id, if it is known by then: an update under it brings the memory back.
         """
-        ...
 
     async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         """What has become of the memories of a space since an earlier answer's `until`, by anybody: `limit` changes at
@@ -1009,33 +896,27 @@ class Remote(Protocol):
 
         None from a remote that does not tell. One try, ended at `timeout_s`.
         """
-        ...
 
     async def put_document(self, document: RemoteDocument) -> None:
         """Write or remove a document. The same again changes nothing. A server that keeps none gets no call."""
-        ...
 
     async def document_changes(
         self, since: str | None, *, space: str, limit: int, timeout_s: float
     ) -> DocumentChanges | None:
         """The same as `changes` of the documents of a space. A long one is asked for in several calls, each ended at
         `timeout_s`."""
-        ...
 
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         """The remote's answers, best first, relevance in [0, 1]. One try, ended at `timeout_s`."""
-        ...
 
     async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         """What the remote holds in working memory for a context, or for all of them. One try, ended at `timeout_s`."""
-        ...
 
     async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         """The links that begin or end at any of the remote's memories, each once, as
         `{link_type, source_memory_id, target_memory_id, strength}`. One try, ended at `timeout_s`."""
-        ...
 
     async def aclose(self) -> None: ...
 
@@ -1046,11 +927,9 @@ class BatchRemote(Remote, Protocol):
     async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> Sequence[str | RemoteRefused]:
         """The first delivery of several memories of one space, each with its idempotency key. Returns the remote's ids
         in that order, and a RemoteRefused in the place of each that it refused."""
-        ...
 
     async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
         """`put_document` of several of one space, which are short or were removed: all of them, or none."""
-        ...
 
 
 # --- the router, as the rooms beneath it see it ----------------------------------------------------------------------
@@ -1061,7 +940,6 @@ class Searcher(Protocol):
 
     async def find(self, query: Query) -> Results:
         """What `search` answers to a query that has been checked. Never raises because of the remote."""
-        ...
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -1083,7 +961,6 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Names the vectors: two embedders with the same name give the same vector for the same text, everywhere."""
-        ...
 
     @property
     def dimensions(self) -> int: ...
@@ -1091,7 +968,6 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         """One unit-length vector per text, in order; zeros for a text that it can say nothing of. Deterministic across
         processes. `is_question`: the texts are asked, not stored. Raises EmbedderFailed, nothing else."""
-        ...
 
     def close(self) -> None:
         """Let go of connections, where there are some."""
@@ -1103,7 +979,6 @@ class Poster(Protocol):
 
     async def post(self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float) -> Any:
         """The JSON value of the answer. Raises a RemoteError, `timeout_s` later at most."""
-        ...
 
     async def aclose(self) -> None: ...
 
@@ -1113,4 +988,3 @@ class LanguageModel(Protocol):
 
     async def complete(self, prompt: str, *, timeout_s: float) -> str:
         """The model's reply, `timeout_s` later at most. Raises LanguageModelError, nothing else."""
-        ...

@@ -35,11 +35,9 @@ class Buffer(Protocol):
 
     def take(self) -> Callable[[Transaction], Any] | None:
         """A change that writes it; None when there is nothing. It still counts here until it is `written`."""
-        ...
 
     def written(self, outcome: Any) -> None:
         """The change is durable and had that outcome. Without this call the same is taken again."""
-        ...
 
 
 class Space(Protocol):

@@ -186,25 +186,20 @@ class Storage(Protocol):
 
     def get_memory_strength(self, memory_id: str) -> MemoryStrength | None:
         """What was last handed to `update_memory_strength`, None when nothing was."""
-        ...
 
     def update_memory_strength(self, strength: MemoryStrength) -> None:
         """Keep it. When this returns, it is there for every other process and after a crash."""
-        ...
 
     def get_all_memory_ids(self, project_id: str | None, agent: str | None) -> list[str]:
         """The ids of the memories of that project and agent that are neither archived nor deleted, each once. None
         means every project, or every agent."""
-        ...
 
     def archive_memory(self, memory_id: str) -> None:
         """Copy memory and strength to where they can be restored from. To return is to say that the copy is durable; a
         second time changes nothing."""
-        ...
 
     def delete_memory(self, memory_id: str) -> None:
         """Take the memory away from those that are searched. Its copy in the archive stays."""
-        ...
 
 
 class DecayManager:
