@@ -509,7 +509,7 @@ class MemoryVerbs(Family):
                     candidates, asked.text, in_mode.config.top_k, ground_truth, cross_verify
                 )
         engine.note_found([one.memory.id for one in results])
-        engine.services.events.emit(
+        engine.services.emit(
             MemoriesFound(
                 str(results.metadata["source"]),
                 results.metadata["took_ms"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +17,7 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
 from kingly_memory.models import REMOTE_ABOVE, Assist, DeliveryState, JsonObject, Memory, Query, Receipt, Results
 from kingly_memory.observe import MemoriesForgotten, MemoriesFound, MemoriesSwept, MemoryStored
+from kingly_memory.observe import log as event_log
 from kingly_memory.ports import LanguageModel, Row, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.contexts import Contexts
@@ -94,7 +96,7 @@ class Engine:
         self.check_open()
         self.runtime.unwritten.add(self)
         if goes_first:
-            self.services.callers.call()
+            self.services.callers.called_s = time.monotonic()
         return self.runtime.is_open and self.runtime.loop is asyncio.get_running_loop()
 
     def check_open(self) -> None:
@@ -235,10 +237,10 @@ class Engine:
         """
         self.wake()
         took_ms = 0.0 if began_s is None else (self.clock.monotonic() - began_s) * 1000
-        events = self.services.events
+        is_heard = self.services.observers or event_log.isEnabledFor(logging.DEBUG)
         for outcome in stored:
-            if events.are_heard:
-                events.emit(MemoryStored(outcome.receipt.id, outcome.receipt.revision, took_ms))
+            if is_heard:
+                self.services.emit(MemoryStored(outcome.receipt.id, outcome.receipt.revision, took_ms))
             if outcome.context_id is None:
                 continue
             self.contexts.enter(outcome.context_id)
@@ -257,7 +259,7 @@ class Engine:
         gone = [forgotten.memory for forgotten in found if forgotten is not None]
         self.wake()
         took_ms = (self.clock.monotonic() - began_s) * 1000
-        self.services.events.emit(MemoriesForgotten(tuple(memory.id for memory in gone), took_ms))
+        self.services.emit(MemoriesForgotten(tuple(memory.id for memory in gone), took_ms))
         return gone
 
     async def _whisper(self, context_id: str, due: int) -> None:
@@ -348,7 +350,7 @@ class Engine:
             results = await self.searching.find(query, request, self._verdicts if is_checked else None)
         self.note_found([hit.memory.id for hit in results if not hit.archived], is_search=is_search)
         found = tuple((hit.memory, hit.relevance) for hit in results)
-        self.services.events.emit(MemoriesFound(results.source.value, results.took_ms, query.text, found))
+        self.services.emit(MemoriesFound(results.source.value, results.took_ms, query.text, found))
         return results
 
     async def _assisted(self, query: Query, request: Request, assist: Assist, own: LanguageModel | None) -> Results:
@@ -407,7 +409,7 @@ class Engine:
             while await self.write(documents.tidy(self.now_s())):
                 pass
             await self.read(lambda: self.store.read_share(self.now_s()))
-            self.services.events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
+            self.services.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
         return report
 
     async def sweep_if_due(self, interval_s: float) -> None:

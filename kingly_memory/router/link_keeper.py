@@ -191,7 +191,7 @@ class LinkKeeper:
         return silent_s >= times * self._services.settings.remote_search_s
 
     def _tell(self, state: LinkState, reason: str | None) -> None:
-        self._services.events.emit(
+        self._services.emit(
             LinkChanged(state.value, reason, None if self._route.label == UNNAMED else self._route.label)
         )
 

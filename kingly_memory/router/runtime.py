@@ -19,7 +19,7 @@ from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, Lo
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.remotes.connections import RemoteConnection, Remotes
 from kingly_memory.router.search.embedding import Embedding
-from kingly_memory.router.services import Events, RemotePart, Services, SharedThreads
+from kingly_memory.router.services import RemotePart, Services, SharedThreads
 from kingly_memory.router.sweep.steward import Lock, Sweeper
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
@@ -77,7 +77,7 @@ class Runtime:
         the store calls the remote at an address; `check_trusted` raises StoreUntrusted where the user has neither made
         the home nor trusted it."""
         self.station = station
-        self.services = Services(store, clock, settings, Events(observers), chance, erase_records)
+        self.services = Services(store, clock, settings, observers, chance, erase_records)
         self.strength = StrengthRules.of(settings)
         self.lifetimes = usual_lifetimes(settings.lifetimes)
         self.context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)

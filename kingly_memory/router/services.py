@@ -4,7 +4,6 @@ threads, and whose turn it is."""
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
 import threading
@@ -39,11 +38,7 @@ class Callers:
 
     def __init__(self) -> None:
         self.called_s = -math.inf
-        """When a verb was called last (monotonic)."""
-
-    def call(self) -> None:
-        """A verb is called."""
-        self.called_s = time.monotonic()
+        """When a verb was called last (monotonic), which every verb says here."""
 
     def are_there(self) -> bool:
         return time.monotonic() < self.called_s + self._THERE_S
@@ -61,27 +56,6 @@ class Callers:
             await asyncio.sleep(wait_s)
 
 
-class Events:
-    """Hands each event to the observers of one router. An observer runs in the caller's thread and must be quick; what
-    it raises is logged, for a memory must not depend on who watches it."""
-
-    def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
-        self._observers = observers
-
-    @property
-    def are_heard(self) -> bool:
-        """Whether anybody hears of events, which need not be made else."""
-        return bool(self._observers) or log.isEnabledFor(logging.DEBUG)
-
-    def emit(self, event: Event) -> None:
-        log.debug("%s %r", type(event).__name__, event)
-        for observer in self._observers:
-            try:
-                observer(event)
-            except Exception as error:  # noqa: BLE001  # somebody else's code
-                log.warning("an observer failed at %s: %s", type(event).__name__, type(error).__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """The same for everything that one router does. `chance` is a random number in [0, 1); `erase_records` takes
@@ -90,7 +64,7 @@ class Services:
     store: LocalStore
     clock: Clock
     settings: Settings
-    events: Events
+    observers: tuple[Observer, ...]
     chance: Callable[[], float]
     erase_records: Callable[[Sequence[str]], int] = lambda _: 0
     callers: Callers = field(default_factory=Callers)
@@ -107,6 +81,16 @@ class Services:
     def write(self) -> Callable[[Callable[[Transaction], T]], Awaitable[T]]:
         """Run a change in a transaction; it is durable when that has been awaited. See `LocalStore.commit`."""
         return self.store.commit
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to the observers. One runs in the caller's thread and must be quick; what it raises is logged,
+        for a memory must not depend on who watches it."""
+        log.debug("%s %r", type(event).__name__, event)
+        for observer in self.observers:
+            try:
+                observer(event)
+            except Exception as error:  # noqa: BLE001  # somebody else's code
+                log.warning("an observer failed at %s: %s", type(event).__name__, type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeGuard
@@ -80,7 +81,7 @@ class AgentMemory(CognitiveMemory):
     def _change(self, item: MemoryItem | None = None, *, lasting: bool = False) -> int:
         """Raises InvalidInput, RouterClosed, StoreError."""
         self._engine.check_open()
-        self._engine.services.callers.call()
+        self._engine.services.callers.called_s = time.monotonic()
         context = self._engine.write_context()
         new = None if item is None else self._memory_of(item, context, lasting=lasting)
 
@@ -94,7 +95,7 @@ class AgentMemory(CognitiveMemory):
 
         self._held, count = self._engine.store.write(keep).result()
         if new is not None:
-            self._engine.services.events.emit(MemoryStored(new.id, new.revision))
+            self._engine.services.emit(MemoryStored(new.id, new.revision))
         with suppress(RuntimeError):  # the event loop has ended; whoever opens the home next delivers it
             self._loop.call_soon_threadsafe(self._engine.wake)
         return count

@@ -176,7 +176,7 @@ class Sender:
         honours_keys, now_s = self.link.current().honours_keys, self._services.now_s()
         claim = outbox.Claim(self._name, self.owner, now_s, lease_s, early, failed, honours_keys)
         if name == self._name:
-            self._services.events.emit(DeliveryStarted(self._name))
+            self._services.emit(DeliveryStarted(self._name))
         # Few links, so that what is sent is as it stands.
         limit = self.pace.sends_at_once if name == outbox_of_links(self._name) else self.pace.lease_size
         claiming = asyncio.ensure_future(self._services.write(claim.lease(name, limit)))
@@ -188,7 +188,7 @@ class Sender:
                 await self.release(taken)
             raise
         if name == self._name:
-            self._services.events.emit(MemoriesLeased(tuple(MemoryId(item.id) for item in items)))
+            self._services.emit(MemoriesLeased(tuple(MemoryId(item.id) for item in items)))
         return items
 
     async def release(self, items: Sequence[Leased]) -> None:
@@ -310,7 +310,7 @@ class Sender:
 
         That is one transaction: what a lost one knew is found out again when the leases lapse, by the same keys.
         """
-        now_s, events = self._services.now_s(), self._services.events
+        now_s = self._services.now_s()
         if isinstance(answer, RemoteUnavailable) and answer.retry_after_s:
             pause_s = min(answer.retry_after_s, self.pace.longest_wait_s, LONGEST_S)
             self.paused_until_s = max(self.paused_until_s, self.monotonic_s() + pause_s)
@@ -319,7 +319,7 @@ class Sender:
         came = [(item, outcome, self._move(item, outcome, now_s)) for item, outcome in outcomes]
         for item, outcome in outcomes:
             if isinstance(item.subject, Memory) and not isinstance(outcome, RemoteError):
-                events.emit(MemorySent(MemoryId(item.id)))
+                self._services.emit(MemorySent(MemoryId(item.id)))
 
         def change(transaction: Transaction) -> list[Delivery | None]:
             return [self._settled(transaction, *one, now_s) for one in came]
@@ -328,7 +328,7 @@ class Sender:
             if not isinstance(outcome, RemoteError):
                 self.delivered[item.outbox] += after is not None and after.state is DeliveryState.DELIVERED
                 if isinstance(item.subject, Memory):
-                    events.emit(MemoryDelivered(MemoryId(item.id), outcome))
+                    self._services.emit(MemoryDelivered(MemoryId(item.id), outcome))
             elif isinstance(outcome, RemoteUnavailable) or (
                 isinstance(outcome, RemoteRefused) and outcome.code != OVERTAKEN
             ):
@@ -388,7 +388,7 @@ class Sender:
         fate = f"gave up ({remedy})" if dead else "will try again"
         log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):
-            self._services.events.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
+            self._services.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
 
 
 class Drain:

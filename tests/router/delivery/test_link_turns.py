@@ -18,7 +18,7 @@ from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.services import Events, RemotePart, Services
+from kingly_memory.router.services import RemotePart, Services
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.testing.fakes import FakeCall
 from tests.router_bench import CALM, REMOTE, PromptStore
@@ -65,7 +65,7 @@ class SlowToBegin(PromptStore):
 def keeper(store: LocalStore, clock: ManualClock, remote: FakeRemote | None = None) -> LinkKeeper:
     route = Route(REMOTE, UNNAMED, "http://fake")
     part = RemotePart(route, remote or FakeRemote(clock=clock), lambda: True, lambda: None)
-    return LinkKeeper(part, Services(store, clock, CALM, Events(), lambda: 0.5))
+    return LinkKeeper(part, Services(store, clock, CALM, (), lambda: 0.5))
 
 
 def offline(store: PromptStore, clock: ManualClock) -> None:

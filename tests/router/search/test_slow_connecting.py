@@ -20,7 +20,7 @@ from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.services import Events, RemotePart, Services
+from kingly_memory.router.services import RemotePart, Services
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore
@@ -41,7 +41,7 @@ class Beside:
         self.remote = FakeRemote(clock=self.clock)
         route = Route(REMOTE, UNNAMED, "http://fake")
         part = RemotePart(route, self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
-        self.link = LinkKeeper(part, Services(store, self.clock, CALM, Events(), lambda: 0.5))
+        self.link = LinkKeeper(part, Services(store, self.clock, CALM, (), lambda: 0.5))
         cache = RemoteCache(REMOTE, store=store, clock=self.clock)
         self.side = RemoteSide(part, self.link, cache)
 
