@@ -30,14 +30,12 @@ _PAUSE_S, _LONGEST_PAUSE_S, _REMEMBERED_S = 0.01, 1.0, 60.0
 """For each wrong token of the last minute the next one is answered so much later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An HTTP status, what to say with it, and the field it is about."""
+class Refusal(Exception):
+    """Why a call is not answered: an HTTP status, what to say with it, and the field it is about."""
 
-    status: int
-    reason: str
-    field: str | None = None
-    retry_after_s: int | None = None
+    def __init__(self, status: int, reason: str, field: str | None = None, retry_after_s: int | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.field, self.retry_after_s = status, reason, field, retry_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,31 +100,29 @@ class Access:
                 "Make one with `kingly-memory hub tokens create NAME`, set KINGLY_HUB_TOKEN, or listen on 127.0.0.1",
             )
 
-    def admit(self, headers: Mapping[str, str]) -> Caller | Refusal:
-        """Who calls, or why nobody is answered. `headers` has lower-case names."""
-        if (refusal := self.refused(headers)) is not None:
-            return refusal
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        """Who calls. `headers` has lower-case names. Raises Refusal."""
+        self.check_names(headers)
         # Every token is compared to the end, so that the time taken tells nothing.
         brought = _brought(headers)
         found = [grant for token_digest, grant in self.tokens.items() if hmac.compare_digest(token_digest, brought)]
         if self.is_needed and not found:
-            return Refusal(_WRONG_TOKEN, "a valid bearer token is needed")
+            raise Refusal(_WRONG_TOKEN, "a valid bearer token is needed")
         grant = found[0] if found else ANYBODY
         return Caller.of(grant, self.quotas.get(grant.namespace), headers)
 
-    def refused(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Why the server does not even answer `/health`, or None.
+    def check_names(self, headers: Mapping[str, str]) -> None:
+        """Raise Refusal for a call that the server does not answer even at `/health`.
 
         A web page can make a browser call a loopback server, under a name of its own (DNS rebinding) or across origins.
         Both show: in Host and in Origin. They are looked at before the token, so that such a page learns nothing more.
         A hub with tokens is safe from any page, and may have any name.
         """
         if not self._is_ours(host_of(f"//{headers.get('host', '')}")):
-            return Refusal(421, f"this server does not answer under that name; {self.remedy}")
+            raise Refusal(421, f"this server does not answer under that name; {self.remedy}")
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(host_of(origin)):
-            return Refusal(403, f"this server answers no foreign web page; {self.remedy}")
-        return None
+            raise Refusal(403, f"this server answers no foreign web page; {self.remedy}")
 
     def _is_ours(self, host: str) -> bool:
         return not self.is_local or is_loopback(host)
@@ -165,16 +161,18 @@ class Gate:
                 log.warning("the tokens stay as they were: %s", error)
         return self._access
 
-    async def admit(self, headers: Mapping[str, str]) -> Caller | Refusal:
+    async def admit(self, headers: Mapping[str, str]) -> Caller:
         """As `Access.admit`."""
-        caller = self.access.admit(headers)
-        if isinstance(caller, Refusal) and caller.status == _WRONG_TOKEN:
-            now_s = self._monotonic()
-            while self._failures_s and self._failures_s[0] < now_s - _REMEMBERED_S:
-                self._failures_s.popleft()
-            self._failures_s.append(now_s)
-            await self._sleep(_PAUSE_S * len(self._failures_s))
-        return caller
+        try:
+            return self.access.admit(headers)
+        except Refusal as refusal:
+            if refusal.status == _WRONG_TOKEN:
+                now_s = self._monotonic()
+                while self._failures_s and self._failures_s[0] < now_s - _REMEMBERED_S:
+                    self._failures_s.popleft()
+                self._failures_s.append(now_s)
+                await self._sleep(_PAUSE_S * len(self._failures_s))
+            raise
 
     def _looks(self) -> list[tuple[int, ...] | None]:
         return [_look(path) for path in self._files]

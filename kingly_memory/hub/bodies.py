@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kingly_memory.hub.access import CALLER, Caller, Gate, Refusal
+from kingly_memory.hub.access import CALLER, Gate, Refusal
 from kingly_memory.observe import log
 from kingly_memory.validation import mended
 
@@ -40,15 +40,16 @@ class Bodies:
         self._free_bytes = max(limit_bytes, room_bytes)
 
     @asynccontextmanager
-    async def arrived(self, request: Request) -> AsyncIterator[bytes | Refusal]:
-        """The request's body, or why it was not taken. It takes room until the block ends."""
+    async def arrived(self, request: Request) -> AsyncIterator[bytes]:
+        """The request's body, which takes room until the block ends. Raises Refusal."""
         body = bytearray()
         try:
-            yield await self._refused(request, body) or bytes(body)
+            await self._read(request, body)
+            yield bytes(body)
         finally:
             self._free_bytes += _room(len(body))
 
-    async def _refused(self, request: Request, body: bytearray) -> Refusal | None:
+    async def _read(self, request: Request, body: bytearray) -> None:
         """Read the request into `body`. What is not read is thrown away with the connection, or before the next
         request on it."""
         try:
@@ -59,25 +60,24 @@ class Bodies:
                         reason = (
                             f"the body is longer than {self._limit_bytes:,} bytes; store a text in several memories"
                         )
-                        return Refusal(413, reason)
+                        raise Refusal(413, reason)
                     more = _room(size) - _room(len(body))
                     if more > self._free_bytes:
                         log.warning("BodyRefused 503: the bodies of other calls take all room")
-                        return Refusal(503, "the bodies of other calls take all room; try again in a moment")
+                        raise Refusal(503, "the bodies of other calls take all room; try again in a moment")
                     self._free_bytes -= more
                     body += chunk
         except ClientDisconnect:
-            return Refusal(400, "the body ended early")
+            raise Refusal(400, "the body ended early") from None
         except TimeoutError:
-            return Refusal(408, f"the body did not arrive within {_BODY_S:.0f} s")
-        return None
+            raise Refusal(408, f"the body did not arrive within {_BODY_S:.0f} s") from None
 
 
 def _room(size: int) -> int:
     return max(0, size - _FREE_BYTES)
 
 
-def relayed(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
+def _relayed(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
     """The same request with that body in one piece; then whatever comes: the end of the connection."""
     headers = [
         (b"content-length", str(len(body)).encode()) if name == b"content-length" else (name, value)
@@ -106,44 +106,38 @@ _PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]
 class Door:
     """An ASGI application in front of the SDK's: it lets in whom the gate admits, and hands on what the SDK can read.
 
-    `sdk` gives that application, or the reason why there is none.
+    `sdk` gives that application, and raises Refusal where there is none.
     """
 
-    def __init__(self, gate: Gate, bodies: Bodies, sdk: Callable[[], Awaitable[ASGIApp | Refusal]]) -> None:
+    def __init__(self, gate: Gate, bodies: Bodies, sdk: Callable[[], Awaitable[ASGIApp]]) -> None:
         self._gate = gate
         self._bodies = bodies
         self._sdk = sdk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        caller = await self._gate.admit(request.headers)
-        if isinstance(caller, Caller) and request.method != "POST":
-            # There is no session, and so nothing that a stream opened with GET could ever bring.
-            caller = Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")
-        if isinstance(caller, Refusal):
-            await refused(caller)(scope, receive, send)
-            return
-        async with self._bodies.arrived(request) as body:
-            message = body if isinstance(body, Refusal) else await _readable(body)
-            if isinstance(message, Refusal):
-                answering: ASGIApp | Refusal = message
-            else:
-                answering = await self._sdk()
-                scope[CALLER] = caller
-                scope, receive = relayed(scope, message, receive)
-            await (refused(answering) if isinstance(answering, Refusal) else answering)(scope, receive, send)
+        try:
+            scope[CALLER] = await self._gate.admit(request.headers)
+            if request.method != "POST":
+                # There is no session, and so nothing that a stream opened with GET could ever bring.
+                raise Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")
+            async with self._bodies.arrived(request) as body:
+                is_short = len(body) <= _THREAD_ABOVE_BYTES
+                message = _readable(body) if is_short else await to_thread.run_sync(_readable, body)
+                sdk = await self._sdk()
+                await sdk(*_relayed(scope, message, receive), send)
+        except Refusal as refusal:
+            await refused(refusal)(scope, receive, send)
 
 
-async def _readable(body: bytes) -> bytes | Refusal:
-    """A message that the SDK can read, or the reason why it does not get it."""
-
-    def mended() -> bytes | Refusal:
-        if has_strange_id(body):
-            return Refusal(400, STRANGE_ID)
-        message = mended_body(body)
-        return message if _is_message(message) else Refusal(400, NO_MESSAGE)
-
-    return mended() if len(body) <= _THREAD_ABOVE_BYTES else await to_thread.run_sync(mended)
+def _readable(body: bytes) -> bytes:
+    """A message that the SDK can read. Raises Refusal."""
+    if has_strange_id(body):
+        raise Refusal(400, STRANGE_ID)
+    message = mended_body(body)
+    if not _is_message(message):
+        raise Refusal(400, NO_MESSAGE)
+    return message
 
 
 def _is_message(body: bytes) -> bool:

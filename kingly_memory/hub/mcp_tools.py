@@ -21,6 +21,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
@@ -48,7 +49,7 @@ def tools() -> list[Tool]:
     return [_tool(name, method) for name, method in METHODS.items()]
 
 
-def sessions(engine: Engine, version: str) -> StreamableHTTPSessionManager:
+def application(engine: Engine, version: str) -> ASGIApp:
     """MCP over HTTP, as JSON and without sessions: a hub that was started again goes on where it was."""
     every = tools()
     schemas = {tool.name: tool.input_schema for tool in every}
@@ -89,14 +90,22 @@ def sessions(engine: Engine, version: str) -> StreamableHTTPSessionManager:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    return StreamableHTTPSessionManager(
-        server,
-        json_response=True,
-        stateless=True,
-        # The door has decided who calls: a second list of names would be another opinion.
-        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        max_request_body_size=BODY_LIMIT_BYTES,
-    )
+    # The door has decided who calls: a second list of names would be another opinion.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        """Nothing is kept from call to call, so that the SDK's tasks end with the call that they are for."""
+        manager = StreamableHTTPSessionManager(
+            server,
+            json_response=True,
+            stateless=True,
+            security_settings=security,
+            max_request_body_size=BODY_LIMIT_BYTES,
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+    return answering
 
 
 def _tool(name: str, method: type[Request]) -> Tool:

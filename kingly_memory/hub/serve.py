@@ -26,6 +26,7 @@ from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import lines_to, warnings_to_stderr
+from kingly_memory.hub.methods import METHODS
 from kingly_memory.hub.server import Draining, Overseen, application
 from kingly_memory.hub.traffic import Traffic
 from kingly_memory.ports import LocalStore
@@ -80,12 +81,10 @@ def run_hub(
         engine = Engine(kept, SystemClock(), __version__, audit)
         stack.callback(engine.homes.close)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
-
-        def about(traffic: Traffic) -> Sequence[Route]:
-            hub = Overseen(kept, _where(folder, store), engine.homes, gate, traffic, folder, __version__)
-            return [] if page is None else page(hub)
-
-        served = application(engine, gate, __version__, draining=draining, note=note, page=about)
+        traffic = Traffic("kingly_hub", METHODS, note)
+        hub = Overseen(kept, _where(folder, store), engine.homes, gate, traffic, folder, __version__)
+        places = () if page is None else page(hub)
+        served = application(engine, gate, __version__, traffic=traffic, draining=draining, page=places)
         server = quiet_server(served, lifespan=True, may_close=draining.is_over, tls=tls)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:

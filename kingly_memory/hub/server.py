@@ -3,17 +3,16 @@ threads, so the loop stays free."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -34,9 +33,6 @@ from kingly_memory.hub.traffic import METHOD, PAGE, Traffic
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
 from kingly_memory.ports import LocalStore
-
-if TYPE_CHECKING:
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 MCP_PATH = "/mcp"
 
@@ -66,52 +62,35 @@ def application(
     gate: Gate,
     version: str,
     *,
+    traffic: Traffic | None = None,
     draining: Draining | None = None,
-    note: Callable[[str], None] | None = None,
-    page: Callable[[Traffic], Sequence[Route]] | None = None,
+    page: Sequence[Route] = (),
 ) -> Starlette:
-    """The hub as an ASGI application. MCP is spoken while its lifespan lasts. `note` takes a line about each call;
-    `page` are the places of a page about the hub, which lets in whom it likes."""
+    """The hub as an ASGI application. `traffic` counts its calls, `draining` says when it is to stop, and `page` are
+    the places of a page about the hub, which lets in whom it likes."""
+    traffic = Traffic("kingly_hub", METHODS) if traffic is None else traffic
     draining = Draining() if draining is None else draining
     bodies = Bodies()
-    mcp = McpFace(engine, version)
-    door = Door(gate, bodies, mcp.application)
-    traffic = Traffic("kingly_hub", METHODS, note)
+    door = Door(gate, bodies, _mcp(engine, version))
 
     async def health(request: Request) -> Response:
-        no = gate.access.refused(request.headers)
-        return _refused(no) if no else _reply(200, {"status": "ok", "server": "kingly-hub", "version": version})
+        gate.access.check_names(request.headers)
+        return _reply(200, {"status": "ok", "server": "kingly-hub", "version": version})
 
     async def ready(request: Request) -> Response:
-        no = gate.access.refused(request.headers)
-        if no:
-            return _refused(no)
+        gate.access.check_names(request.headers)
         if draining.asked():
-            return _refused(Refusal(503, "the hub is stopping; calls are answered until it closes its port"))
+            raise Refusal(503, "the hub is stopping; calls are answered until it closes its port")
         return await to_thread.run_sync(_ready, engine)
 
     async def metrics(request: Request) -> Response:
-        caller = await gate.admit(request.headers)
-        if isinstance(caller, Refusal):
-            return _refused(caller)
+        await gate.admit(request.headers)
         return Response(traffic.text(), media_type="text/plain; version=0.0.4")
 
     async def call(request: Request) -> Response:
-        caller = await gate.admit(request.headers)
-        if isinstance(caller, Refusal):
-            return _refused(caller)
-        request.scope[CALLER] = caller
+        request.scope[CALLER] = caller = await gate.admit(request.headers)
         async with bodies.arrived(request) as body:
-            if isinstance(body, Refusal):
-                return _refused(body)
             return await to_thread.run_sync(_answer, engine, caller, body, request.scope)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        try:
-            yield
-        finally:
-            await mcp.close()
 
     routes = [
         Route("/mcp/call", call, methods=["POST"]),
@@ -120,13 +99,13 @@ def application(
         Route("/health", health, methods=["GET"]),
         Route("/ready", ready, methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),
-        *(page(traffic) if page is not None else ()),
+        *page,
     ]
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _no_such_place},
+        exception_handlers={HTTPException: _no_such_place, Refusal: _refused},
         middleware=[Middleware(traffic.counting)],
-        lifespan=lifespan,
+        lifespan=_quiet_sdk,
     )
     app.router.redirect_slashes = False  # a redirect would be an answer before the gate, to whatever name was called
     return app
@@ -136,27 +115,27 @@ def application(
 
 
 def _ready(engine: Engine) -> Response:
-    """Whether the store can be read, in a worker thread. No write: whoever asks needs no token."""
+    """Whether the store can be read, in a worker thread. No write: whoever asks needs no token. Raises Refusal."""
     try:
         engine.check_store()
     except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
-        return _refused(refusal(error))
+        raise refusal(error) from None
     return _reply(200, {"status": "ready"})
 
 
 def _answer(engine: Engine, caller: Caller, body: bytes, scope: Scope) -> Response:
-    """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes."""
+    """The answer to a call, in a worker thread. Whatever goes wrong is worded here: raises Refusal and nothing else."""
     try:
         payload = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        return _refused(Refusal(400, "the body is not valid JSON"))
+        raise Refusal(400, "the body is not valid JSON") from None
     try:
         if not isinstance(payload, dict):
             raise InvalidInput("body", "expected a JSON object with method and params")
         scope[METHOD]["name"] = payload.get("method")
         return _reply(200, answered(engine, caller, payload.get("method"), payload.get("params")))
     except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
-        return _refused(refusal(error))
+        raise refusal(error) from None
 
 
 def _no_number(name: str) -> NoReturn:
@@ -166,7 +145,7 @@ def _no_number(name: str) -> NoReturn:
 async def _no_such_place(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health, /ready, /metrics and {PAGE}"
-    return _refused(Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers {places}"))
+    return await _refused(request, Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers {places}"))
 
 
 def _reply(status: int, value: JsonObject, headers: Mapping[str, str] | None = None) -> Response:
@@ -174,7 +153,8 @@ def _reply(status: int, value: JsonObject, headers: Mapping[str, str] | None = N
     return Response(body, status, headers, media_type="application/json")
 
 
-def _refused(refused: Refusal) -> Response:
+async def _refused(_: Request, refused: Any) -> Response:
+    """A refusal in the words of json-call."""
     headers = {"WWW-Authenticate": "Bearer"} if refused.status == HTTPStatus.UNAUTHORIZED else {}
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(refused.retry_after_s)
@@ -214,56 +194,32 @@ class Draining:
 # --- MCP --------------------------------------------------------------------------------------------------------------
 
 
-class McpFace:
-    """The SDK, for one event loop.
+def _mcp(engine: Engine, version: str) -> Callable[[], Awaitable[ASGIApp]]:
+    """What gives the SDK's application. It takes most of a second to load, so that is done in a thread when somebody
+    first speaks MCP, and never where nobody does; what fails is tried again."""
+    loaded: ASGIApp | None = None
 
-    It takes most of a second to load, so that is done in a thread when somebody first speaks MCP, and never where
-    nobody does.
-    """
-
-    def __init__(self, engine: Engine, version: str) -> None:
-        self._engine = engine
-        self._version = version
-        self._over = asyncio.Event()
-        self._serving: asyncio.Task[None] | None = None
-        self._sdk: asyncio.Future[ASGIApp] | None = None
-
-    async def close(self) -> None:
-        self._over.set()
-        if self._serving is not None:
-            await self._serving
-
-    async def application(self) -> ASGIApp | Refusal:
-        """The SDK's application; the first who ask wait for it together, and what fails is tried again."""
+    async def sdk() -> ASGIApp:
+        nonlocal loaded
+        if loaded is not None:
+            return loaded
         if find_spec("mcp") is None:
-            return Refusal(501, "MCP needs the extra `mcp` of kingly-memory on this hub; POST /mcp/call answers")
-        if self._over.is_set():
-            return Refusal(503, "the hub is stopping")
-        if self._sdk is None or (self._sdk.done() and self._sdk.exception() is not None):
-            self._sdk = asyncio.get_running_loop().create_future()
-            self._serving = asyncio.create_task(self._serve(self._sdk), name="hub-mcp")
+            raise Refusal(501, "MCP needs the extra `mcp` of kingly-memory on this hub; POST /mcp/call answers")
         try:
-            return await asyncio.shield(self._sdk)
+            loaded = await to_thread.run_sync(load_mcp, engine, version)
         except (ImportError, OSError) as error:
             log.error("HubMcpNotLoaded %s", type(error).__name__)
-            return Refusal(503, "MCP cannot be loaded at the moment; POST /mcp/call answers")
+            raise Refusal(503, "MCP cannot be loaded at the moment; POST /mcp/call answers") from None
+        return loaded
 
-    async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
-        """One task from beginning to end: the SDK's own tasks are ended where they were begun."""
-        try:
-            sdk = await to_thread.run_sync(self._load)
-        except Exception as error:  # noqa: BLE001  # the top of a task: whoever waits gets the error
-            ready.set_exception(error)
-            return
-        with _quiet_sdk():
-            async with sdk.run():
-                ready.set_result(sdk.handle_request)
-                await self._over.wait()
+    return sdk
 
-    def _load(self) -> StreamableHTTPSessionManager:
-        from kingly_memory.hub.mcp_tools import sessions
 
-        return sessions(self._engine, self._version)
+def load_mcp(engine: Engine, version: str) -> ASGIApp:
+    """Python loads a module once, however many ask for it at the same time."""
+    from kingly_memory.hub.mcp_tools import application
+
+    return application(engine, version)
 
 
 class _Kinds(logging.Handler):
@@ -274,8 +230,8 @@ class _Kinds(logging.Handler):
         log.warning("HubMcpTrouble %s %s", record.name, record.levelname if kind is None else kind.__name__)
 
 
-@contextmanager
-def _quiet_sdk() -> Iterator[None]:
+@asynccontextmanager
+async def _quiet_sdk(_: Starlette) -> AsyncIterator[None]:
     library, handler = logging.getLogger("mcp"), _Kinds(logging.WARNING)
     library.addHandler(handler)
     library.propagate = False

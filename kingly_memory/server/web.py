@@ -55,11 +55,11 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
 
     async def metrics(headers: Headers) -> Response:
         """The counts for Prometheus, and what the memory holds."""
-        caller = await gate.admit(headers)
-        if isinstance(caller, Refusal):
-            return refused(caller)
         try:
+            await gate.admit(headers)
             status = await server.status()
+        except Refusal as refusal:
+            return refused(refusal)
         except KinglyMemoryError as error:
             return refused(Refusal(503, str(error)))
         memories = ("Live memories of the project.", status["memories"]["total"])

@@ -336,13 +336,14 @@ def reading(bodies: Bodies, held: Slow | None = None) -> ASGIApp:
 
     @answering
     async def application(request: Request) -> Response:
-        async with bodies.arrived(request) as body:
-            if isinstance(body, Refusal):
-                return Response(body.reason, body.status)
-            if held is not None and request.url.path == "/held":
-                held.begun.release()
-                await held.go_on.wait()
-            return Response(str(len(body)))
+        try:
+            async with bodies.arrived(request) as body:
+                if held is not None and request.url.path == "/held":
+                    held.begun.release()
+                    await held.go_on.wait()
+                return Response(str(len(body)))
+        except Refusal as refusal:
+            return Response(refusal.reason, refusal.status)
 
     return application
 

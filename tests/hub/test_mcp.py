@@ -20,8 +20,8 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import INVALID_PARAMS
+from starlette.types import ASGIApp
 
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
@@ -29,10 +29,11 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, StoreBusy
+from kingly_memory.hub import server
+from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.mcp_tools import LONGEST_TEXT, tools
 from kingly_memory.hub.methods import METHODS
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.hub.server import McpFace
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import Pace, Settings
 from tests.hub.stub import in_process
@@ -423,12 +424,12 @@ async def test_a_hub_without_the_sdk_names_the_extra(monkeypatch: pytest.MonkeyP
 async def test_an_sdk_that_cannot_be_loaded_is_tried_again_and_leaves_the_other_dialect_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(face: McpFace) -> None:
+    def broken(engine: Engine, version: str) -> None:
         raise ImportError("canary")
 
     async with in_process(lambda: {"done": True}) as web:
         with monkeypatch.context() as patched:
-            patched.setattr(McpFace, "_load", broken)
+            patched.setattr(server, "load_mcp", broken)
             reply = await web.post("/mcp", content=call("initialize_memory_system", "{}"))
             assert (reply.status_code, "/mcp/call" in reply.text, "canary" in reply.text) == (503, True, False)
             assert (await web.post("/mcp/call", json={"method": "initialize_memory_system"})).json() == {"done": True}
@@ -436,19 +437,17 @@ async def test_an_sdk_that_cannot_be_loaded_is_tried_again_and_leaves_the_other_
         assert reply.json()["result"]["structuredContent"] == {"done": True}
 
 
-async def test_the_first_callers_wait_for_one_loading_and_one_who_leaves_takes_nobody_along(
+async def test_the_first_callers_wait_for_the_loading_and_one_who_leaves_takes_nobody_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loading, release, load = threading.Event(), threading.Event(), McpFace._load
-    loads: list[McpFace] = []
+    loading, release, load = threading.Event(), threading.Event(), server.load_mcp
 
-    def slow(face: McpFace) -> StreamableHTTPSessionManager:
-        loads.append(face)
+    def slow(engine: Engine, version: str) -> ASGIApp:
         loading.set()
         release.wait()
-        return load(face)
+        return load(engine, version)
 
-    monkeypatch.setattr(McpFace, "_load", slow)
+    monkeypatch.setattr(server, "load_mcp", slow)
     async with in_process(lambda: {"done": True}) as web:
         body = call("initialize_memory_system", "{}")
         calls = [asyncio.create_task(web.post("/mcp", content=body)) for _ in range(5)]
@@ -458,7 +457,6 @@ async def test_the_first_callers_wait_for_one_loading_and_one_who_leaves_takes_n
         release.set()
         replies = await asyncio.gather(*calls[1:])
     assert [reply.json()["result"]["structuredContent"] for reply in replies] == [{"done": True}] * 4
-    assert len(loads) == 1
 
 
 def test_a_hub_that_nobody_speaks_mcp_to_does_not_load_it() -> None:

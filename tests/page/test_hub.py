@@ -20,6 +20,7 @@ from kingly_memory.errors import StoreUnreadable
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE, changing, granted
+from kingly_memory.hub.methods import METHODS
 from kingly_memory.hub.serve import opened
 from kingly_memory.hub.server import Overseen, application
 from kingly_memory.hub.traffic import Traffic
@@ -65,10 +66,9 @@ class Hub:
         gate = Gate(lambda: Access.of(None, None, self.home), [self.home / FILE], sleep=sleep)
         engine = Engine(self.store, ManualClock(), "1.2.3", AuditFiles(self.home / "audit"))
 
-        def page(traffic: Traffic) -> Any:
-            return places(Overseen(self.store, "the store", engine.homes, gate, traffic, self.home, "1.2.3"))
-
-        transport = httpx.ASGITransport(application(engine, gate, "1.2.3", page=page))
+        traffic = Traffic("kingly_hub", METHODS)
+        page = places(Overseen(self.store, "the store", engine.homes, gate, traffic, self.home, "1.2.3"))
+        transport = httpx.ASGITransport(application(engine, gate, "1.2.3", traffic=traffic, page=page))
         async with httpx.AsyncClient(transport=transport, base_url=URL, headers={"Origin": URL}) as web:
             yield web
         engine.homes.close()

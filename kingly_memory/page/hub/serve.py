@@ -60,16 +60,14 @@ class _Page:
         """Answer nobody who calls the hub by a name that is not its own, and no form of another server's page."""
 
         async def answer(request: Request) -> Response:
-            refused = self._hub.gate.access.refused(request.headers)
-            if refused is not None:
-                return _SITE.plain(refused.reason, refused.status)
             origin = request.headers.get("origin")
-            if request.method == "POST" and (origin or "").partition("://")[2] != request.headers.get("host"):
-                return _SITE.plain(
-                    "this form is not of this hub's page; go back and load it again", HTTPStatus.FORBIDDEN
-                )
             try:
+                self._hub.gate.access.check_names(request.headers)
+                if request.method == "POST" and (origin or "").partition("://")[2] != request.headers.get("host"):
+                    raise Refusal(403, "this form is not of this hub's page; go back and load it again")
                 return await inner(request)
+            except Refusal as refused:
+                return _SITE.plain(refused.reason, refused.status)
             except StoreError:
                 return _SITE.plain("the hub's store cannot be used at the moment", HTTPStatus.SERVICE_UNAVAILABLE)
             except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
@@ -102,8 +100,9 @@ class _Page:
     async def login(self, request: Request) -> Response:
         token = await _typed(request)
         headers = {name: value for name, value in request.headers.items() if name != "authorization"}
-        caller = await self._hub.gate.admit({**headers, "authorization": f"Bearer {token}"})
-        if isinstance(caller, Refusal):
+        try:
+            await self._hub.gate.admit({**headers, "authorization": f"Bearer {token}"})
+        except Refusal:
             return _login(request, "That is no token of this hub, or none any more.")
         return self._begun(request, token, RedirectResponse(PAGE, HTTPStatus.SEE_OTHER, HEADERS))
 
