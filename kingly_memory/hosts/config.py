@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import dropwhile
 from pathlib import Path
@@ -74,14 +74,14 @@ class Snippet(NamedTuple):
 class _Host(NamedTuple):
     section: str
     """The name in its file under which servers stand."""
-    file: Callable[[Path], Path]
-    """Gives the file for a project's folder."""
+    file: str
+    """That file: in the project's folder, or in the user's own."""
     more: Mapping[str, Any] = {}
     """Further settings that it wants for a server."""
     in_workspace: bool = False
     """True when it starts servers outside of the project's folder."""
-    hooks: Callable[[Path], Path] | None = None
-    """Gives the file of its hooks for a project's folder; None when it has no hooks."""
+    hooks: str | None = None
+    """The file of its hooks; None when it has no hooks."""
     events: tuple[str, ...] = ()
     flat: bool = False
     """True when a hook stands directly under its event, in a file that says its version."""
@@ -92,66 +92,52 @@ class _Host(NamedTuple):
     """Units of its timeout in a second: 1 for seconds, 1000 for milliseconds."""
 
 
-def _claude_desktop_file(_: Path) -> Path:
-    folder = "Library/Application Support" if sys.platform == "darwin" else ".config"
-    return Path.home() / folder / "Claude" / "claude_desktop_config.json"
-
-
 _STDIO = {"type": "stdio"}
+_DESKTOP_FOLDER = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
+_WITHOUT_AN_END = ("UserPromptSubmit", "SessionStart", "PreCompact", "Stop")
 _HOSTS: Mapping[str, _Host] = {
-    HOST: _Host(
-        "mcpServers",
-        lambda project: project / ".mcp.json",
-        _STDIO,
-        hooks=lambda project: project / ".claude" / "settings.local.json",
-        events=EVENTS,
-    ),
-    "claude-desktop": _Host("mcpServers", _claude_desktop_file),
+    HOST: _Host("mcpServers", ".mcp.json", _STDIO, hooks=".claude/settings.local.json", events=EVENTS),
+    "claude-desktop": _Host("mcpServers", f"{_DESKTOP_FOLDER}/Claude/claude_desktop_config.json"),
     "cursor": _Host(
-        "mcpServers",
-        lambda project: project / ".cursor" / "mcp.json",
-        in_workspace=True,
-        hooks=lambda project: project / ".cursor" / "hooks.json",
-        events=EVENTS,
-        flat=True,
+        "mcpServers", ".cursor/mcp.json", in_workspace=True, hooks=".cursor/hooks.json", events=EVENTS, flat=True
     ),
     "vscode": _Host(
         "servers",
-        lambda project: project / ".vscode" / "mcp.json",
+        ".vscode/mcp.json",
         _STDIO,
         in_workspace=True,
-        hooks=lambda project: project / ".github" / "hooks" / "kingly-memory.json",
-        events=("UserPromptSubmit", "SessionStart", "PreCompact", "Stop"),  # it has no SessionEnd
+        hooks=".github/hooks/kingly-memory.json",
+        events=_WITHOUT_AN_END,  # it has no SessionEnd
         flat=True,
     ),
     "codex": _Host(
         CODEX_SECTION,
-        lambda _: Path.home() / ".codex" / "config.toml",
-        hooks=lambda _: Path.home() / ".codex" / "hooks.json",
-        events=("UserPromptSubmit", "SessionStart", "PreCompact", "Stop"),  # it gives SessionEnd no time
+        "~/.codex/config.toml",
+        hooks="~/.codex/hooks.json",
+        events=_WITHOUT_AN_END,  # it gives SessionEnd no time
     ),
     "gemini": _Host(
         "mcpServers",
-        lambda project: project / ".gemini" / "settings.json",
-        hooks=lambda project: project / ".gemini" / "settings.json",
+        ".gemini/settings.json",
+        hooks=".gemini/settings.json",
         events=("UserPromptSubmit", "SessionStart", "Stop", "SessionEnd"),  # its PreCompress comes with every prompt
         ticks=1000,
     ),
     "copilot": _Host(
         "mcpServers",
-        lambda _: Path.home() / ".copilot" / "mcp-config.json",
+        "~/.copilot/mcp-config.json",
         {"type": "local", "tools": ["*"]},
-        hooks=lambda _: Path.home() / ".copilot" / "hooks" / "kingly-memory.json",
-        events=("UserPromptSubmit", "SessionStart", "PreCompact", "Stop"),  # its SessionEnd names no transcript
+        hooks="~/.copilot/hooks/kingly-memory.json",
+        events=_WITHOUT_AN_END,  # its SessionEnd names no transcript
         flat=True,
         command="bash",
         timeout="timeoutSec",
     ),
     "opencode": _Host(
         "mcp",
-        lambda project: project / "opencode.json",
+        "opencode.json",
         {"type": "local", "enabled": True},
-        hooks=lambda project: project / ".opencode" / "plugins" / "kingly-memory.js",
+        hooks=".opencode/plugins/kingly-memory.js",
     ),
 }
 HOSTS = tuple(_HOSTS)
@@ -166,8 +152,8 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
     if host not in _HOSTS:
         raise InvalidInput("host", f"{host[:40]!r} is unknown; choose one of {', '.join(HOSTS)}")
     layout, project = _HOSTS[host], project_of(start)
-    server_file: Path | None = layout.file(project)
-    hooks_file = None if layout.hooks is None else layout.hooks(project)
+    usual = (None if file is None else project / Path(file).expanduser() for file in (layout.file, layout.hooks))
+    server_file, hooks_file = usual
     if path is not None:
         is_settings = host == HOST and path.name.startswith("settings")
         hooks_file = path if is_settings or hooks_file == server_file else None
