@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,39 +98,30 @@ class Place:
             is_named_by_folder=not named and owner is not None,
         )
         addresses = (env.get("KINGLY_REMOTE") or None) if remote is None else remote
-        if addresses is False:
+        record = added_remotes(env)
+        is_silent = addresses is None and not isinstance(token, Mapping) and not os.path.lexists(record)
+        if addresses is False or is_silent:
             return place
-        if addresses is True:
-            addresses = DEFAULT_ENDPOINT
-        try:
-            remotes = place._added(addresses, token, token_file, env)
+        from kingly_memory.home.remote_names import added, places
+
+        addresses = DEFAULT_ENDPOINT if addresses is True else addresses
+        are_addresses = isinstance(addresses, Mapping) or (isinstance(addresses, str) and ":" in addresses)
+        try:  # of addresses nothing needs to be read
+            known = () if are_addresses else added(record, chosen_home)
         except InvalidSetting as error:
             if remote is not None:
                 raise
             return replace(place, unread=error)
-        if remotes is None and (addresses is not None or isinstance(token, Mapping)):
-            from kingly_memory.home.remote_names import places
-
-            remotes = places(addresses, token, token_file, env, usual=DEFAULT_ENDPOINT)
-        return replace(place, remotes=tuple(remotes or ()))
-
-    def _added(
-        self,
-        addresses: Addresses,
-        token: str | Mapping[str, str] | None,
-        token_file: str | os.PathLike[str] | None,
-        env: Mapping[str, str],
-    ) -> Sequence[RemotePlace] | None:
-        """The remotes that this user has added to the home, where they are meant."""
-        if isinstance(addresses, Mapping) or (isinstance(addresses, str) and ":" in addresses):
-            return None  # addresses: nothing needs to be read
-        path = added_remotes(env)
-        if addresses is None and not os.path.lexists(path):
-            return None
-        from kingly_memory.home.remote_names import added, added_places
-
-        remotes = added(path, self.home)
-        return added_places(addresses, remotes, self.project or "", token=token, token_file=token_file, environment=env)
+        remotes = places(
+            addresses,
+            known,
+            place.project,
+            token=token,
+            token_file=token_file,
+            environment=env,
+            usual=DEFAULT_ENDPOINT,
+        )
+        return replace(place, remotes=remotes)
 
 
 def editor() -> str | None:

@@ -59,14 +59,20 @@ def named(addresses: Addresses, usual: str) -> tuple[tuple[str, str], ...]:
 
 def places(
     addresses: Addresses,
+    known: Sequence[AddedRemote],
+    project: str | None,
+    *,
     token: str | Mapping[str, str] | None,
     token_file: str | os.PathLike[str] | None,
     environment: Mapping[str, str],
-    *,
     usual: str,
 ) -> tuple[RemotePlace, ...]:
-    """Each remote with its own token. A token that is given without a name, also in the environment, is the first
-    remote's and nobody else's."""
+    """Each remote with its own token: what stands at these addresses, or those of the `known` ones, which were added to
+    the home, that are meant. A token that is given without a name, also in the environment, is the first remote's
+    and nobody else's."""
+    if meant := _meant(addresses, known, project):
+        remotes: list[_Untold] = [(one.name, one.address, [(None, one.token_file)]) for one in meant]
+        return _with_tokens(remotes, token, token_file, environment)
     pairs = named(addresses, usual)
     plain: list[Secret] = []
     # Unless KINGLY_REMOTE gives the first place to another name.
@@ -78,10 +84,12 @@ def places(
 
 Secret = tuple[str | None, str | os.PathLike[str] | None]
 """A token, or the file it is in."""
+_Untold = tuple[str, str, Sequence[Secret]]
+"""The name and the address of a remote, and tokens that may be its own."""
 
 
 def _with_tokens(
-    remotes: Sequence[tuple[str, str, Sequence[Secret]]],
+    remotes: Sequence[_Untold],
     token: str | Mapping[str, str] | None,
     token_file: str | os.PathLike[str] | None,
     environment: Mapping[str, str],
@@ -202,31 +210,18 @@ def added(path: Path, home: Path) -> list[AddedRemote]:
     return homes(path).get(os.path.realpath(home), []) if is_made(home) else []
 
 
-def added_places(
-    addresses: Addresses,
-    known: Sequence[AddedRemote],
-    project: str,
-    *,
-    token: str | Mapping[str, str] | None,
-    token_file: str | os.PathLike[str] | None,
-    environment: Mapping[str, str],
-) -> tuple[RemotePlace, ...] | None:
-    """The added remotes that are meant by their names, or the project's own ones when nothing is said, with their
-    tokens; None when addresses are said, or there are none. Raises InvalidInput for a name that was not added."""
+def _meant(addresses: Addresses, known: Sequence[AddedRemote], project: str | None) -> Sequence[AddedRemote]:
+    """The added remotes that are meant by their names, or the project's own ones when nothing is said; none when
+    addresses are said. Raises InvalidInput for a name that was not added."""
     if addresses is None:
-        meant = [remote for remote in known if remote.project == project]
-    else:
-        texts = (
-            [addresses] if isinstance(addresses, str) else list(addresses) if isinstance(addresses, Sequence) else []
-        )
-        words = [word.strip() for text in texts for word in (text.split(",") if isinstance(text, str) else [""])]
-        if not all(re.fullmatch(_NAME, word) for word in words):
-            return None
-        by_name = {remote.name: remote for remote in known}
-        unknown = next((word for word in words if word not in by_name), None)
-        if unknown is not None:
-            problem = f"{unknown!r} is no address such as http://localhost:8000 and no remote added to this home"
-            raise InvalidInput("remote", f"{problem}; `kingly-memory remotes add {unknown} URL` adds it")
-        meant = [by_name[word] for word in words]
-    remotes = [(remote.name, remote.address, [(None, remote.token_file)]) for remote in meant]
-    return _with_tokens(remotes, token, token_file, environment) or None
+        return [remote for remote in known if remote.project == (project or "")]
+    texts = [addresses] if isinstance(addresses, str) else list(addresses) if isinstance(addresses, Sequence) else []
+    words = [word.strip() for text in texts for word in (text.split(",") if isinstance(text, str) else [""])]
+    if not all(re.fullmatch(_NAME, word) for word in words):
+        return ()
+    by_name = {remote.name: remote for remote in known}
+    unknown = next((word for word in words if word not in by_name), None)
+    if unknown is not None:
+        problem = f"{unknown!r} is no address such as http://localhost:8000 and no remote added to this home"
+        raise InvalidInput("remote", f"{problem}; `kingly-memory remotes add {unknown} URL` adds it")
+    return [by_name[word] for word in words]
