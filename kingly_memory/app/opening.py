@@ -144,15 +144,15 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         """
         station = self._engine.station
         own_project, own_user = project_and_user(station.space)
-        space = space_of(
-            own_project if isinstance(project, EllipsisType) else validation.label("project", project),
-            own_user if isinstance(user, EllipsisType) else validation.label("user", user),
-        )
-        kept_agent = station.agent if isinstance(agent, EllipsisType) else validation.label("agent", agent)
-        kept_context = (
-            station.context_id if isinstance(context_id, EllipsisType) else validation.label("context_id", context_id)
-        )
-        return type(self)(self._engine.scoped(station._replace(space=space, agent=kept_agent, context_id=kept_context)))
+        own = {"project": own_project, "user": own_user, "agent": station.agent, "context_id": station.context_id}
+        said = {"project": project, "user": user, "agent": agent, "context_id": context_id}
+        chosen = {
+            name: own[name] if isinstance(value, EllipsisType) else validation.label(name, value)
+            for name, value in said.items()
+        }
+        space = space_of(chosen["project"], chosen["user"])
+        moved = station._replace(space=space, agent=chosen["agent"], context_id=chosen["context_id"])
+        return type(self)(self._engine.scoped(moved))
 
     @property
     def project(self) -> str | None:
