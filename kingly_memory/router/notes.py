@@ -67,7 +67,8 @@ class Known(NamedTuple):
 def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> NotesPlan:
     """What a sync has to do. A folder without any note may be one that is not mounted: nothing is forgotten."""
     found = _under_its_first_name(found, reader, space)
-    base, ours = _folder(found, list(_known(reader, space)))
+    all_known = list(_known(reader, space))
+    base, ours = _folder(found, all_known)
     folder = PurePosixPath(found.folder)
     inner = folder.relative_to(base) if folder.is_relative_to(base) else PurePosixPath()
     notes = [replace(note, path=(inner / note.path).as_posix()) for note in found.notes]
@@ -107,7 +108,10 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
             steps.append(NoteStep(known.id, None, known.row.memory.key, {**known.facet, "said": ""}, "forgotten"))
     is_elsewhere = ours and not folder.is_relative_to(base) and not base.is_relative_to(folder)
     same = [SameFolder(found.folder, str(base))] if is_elsewhere else []
-    return NotesPlan((*same, *steps, *new, *_links(notes, ids, reader)), unchanged, stays_away)
+    forgotten = {step.memory_id for step in steps if step.note is None}
+    of_folder = [one._replace(path=one.facet["path"]) for one in all_known if one.facet["folder"] == str(base)]
+    unseen = [one for one in (*of_folder, *ours) if not one.is_gone and one.id not in {*ids.values(), *forgotten}]
+    return NotesPlan((*same, *steps, *new, *_links(notes, unseen, ids, reader)), unchanged, stays_away)
 
 
 def _under_its_first_name(found: FoundNotes, reader: StoreReader, space: str) -> FoundNotes:
@@ -206,14 +210,19 @@ def _key(note: ImportedNote) -> str:
     return (f"{note.path}#{note.heading}" if note.heading else note.path)[:KEY_LIMIT]
 
 
-def _links(notes: Sequence[ImportedNote], ids: Mapping[Place, MemoryId], reader: StoreReader) -> Iterator[NoteLinks]:
-    """The notes whose links are others than are beside their memories."""
+def _links(
+    notes: Sequence[ImportedNote], unseen: Sequence[Known], ids: Mapping[Place, MemoryId], reader: StoreReader
+) -> Iterator[NoteLinks]:
+    """The notes whose links are others than are beside their memories. `unseen`: notes of the folder that were not read
+    this time, which a link may lead to as well."""
+    standing = [(note.path, note.heading, note.draft.title, ids[note.path, note.heading]) for note in notes]
+    standing += [(*one.place, one.row.memory.title, one.id) for one in unseen]
     by_name: dict[Place, MemoryId] = {}
-    for note in notes:
-        path = PurePosixPath(note.path)
-        for name in (note.path, path.with_suffix("").as_posix(), path.stem, note.draft.title or ""):
-            for heading in ("", note.heading):
-                by_name.setdefault((name.casefold(), heading.casefold()), ids[note.path, note.heading])
+    for path, heading, title, memory_id in standing:
+        file = PurePosixPath(path)
+        for name in (path, file.with_suffix("").as_posix(), file.stem, title or ""):
+            for part in ("", heading):
+                by_name.setdefault((name.casefold(), part.casefold()), memory_id)
     beside = links.beside(reader, [*ids.values()])
     for note in notes:
         memory_id, targets = ids[note.path, note.heading], dict[str, str]()

@@ -49,6 +49,25 @@ def test_keys_say_file_and_heading_tags_and_links_come_along_and_old_files_do_no
     assert run("sweep", "--policy", "strength", "--dry-run", "--json").json["archived"] == 0
 
 
+def test_a_note_that_is_imported_by_itself_keeps_its_links_to_the_others_and_may_get_more(
+    run: Run, folder: Path
+) -> None:
+    run("import", str(folder))
+    note = folder / "work" / "release.md"
+    run("import", str(note))
+    assert len(run("links", "people.md", "--json").json["links"]) == 1
+    note.write_text(note.read_text().replace("[[people]]", "[[cats]]"))
+    run("import", str(note))
+    assert run("links", "people.md", "--json").json["links"] == []
+    assert len(run("links", "cats.md", "--json").json["links"]) == 1
+    (folder / "cats.md").write_bytes(b"\xff")
+    run("import", str(folder))  # cannot be read
+    assert len(run("links", "cats.md", "--json").json["links"]) == 1
+    (folder / "cats.md").unlink()
+    run("import", str(folder))
+    assert run("links", "work/release.md#Release", "--json").json["links"] == []
+
+
 def linked(folder: Path) -> str:
     folder.with_name("alias").symlink_to(folder)
     return str(folder.with_name("alias"))
