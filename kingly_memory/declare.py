@@ -149,7 +149,7 @@ class Verb(NamedTuple):
         """The result of the call. Raises NothingUnder where nothing has the name that was given."""
         if result is None or (result == () and self.name == "history"):
             name = next(field for field in ("key_or_id", "key", "session") if field in arguments)
-            raise NothingUnder(arguments[name], field=name)
+            raise NothingUnder(arguments[name], field=name, namespace=arguments.get("namespace"))
         return result
 
     def call(self, memory: Any, arguments: dict[str, Any]) -> Any:

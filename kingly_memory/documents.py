@@ -137,6 +137,12 @@ def session_of(namespace: Sequence[str]) -> str:
     return "/".join(namespace[1:])
 
 
+def shown_namespace(namespace: Sequence[str]) -> str:
+    """A namespace for people: its path, or its labels as JSON where one holds a slash and the path would be that of
+    another namespace."""
+    return as_json([*namespace]) if any("/" in label for label in namespace) else "/".join(namespace)
+
+
 def shown_place(labels: Sequence[str] | None) -> str:
     """Where a document or an item of a log lies, for people. A removed one has left no name."""
     if not labels:

@@ -37,10 +37,13 @@ class NoSuchRevision(InvalidInput):
 
 
 class NothingUnder(InvalidInput):
-    """Nothing in the project has that key or id."""
+    """Nothing in the project, or in the namespace of it, has that key or id."""
 
-    def __init__(self, name: object, what: str = "is stored", field: str = "key_or_id") -> None:
-        super().__init__(field, f"nothing {what} under {str(name)[:40]!r} in this project")
+    def __init__(
+        self, name: object, what: str = "is stored", field: str = "key_or_id", namespace: str | None = None
+    ) -> None:
+        where = "this project" if namespace is None else f"the namespace {namespace[:200]!r}"
+        super().__init__(field, f"nothing {what} under {str(name)[:40]!r} in {where}")
 
 
 class KeptForEveryProject(InvalidInput):

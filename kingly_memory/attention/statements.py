@@ -542,16 +542,16 @@ _CUES = (
             "^(?:它|是给)|第.{1,3}[行段句个版张]|最后一|另外|这[个段行里样]|那个|按钮|标题",
         ),
     ),
-    _Cue(  # what is being made just now
+    _Cue(  # what is being made just now, unless it is what the user prefers
         -3,
         _any(
-            r"""the user|slides?|docs|functions?|story|stories|output|e?mail|message|poem|essay|versions?|columns?|
-            rows?|
+            r"""(?<!prefer )(?<!prefers )(?<!prefer e-)(?<!bevorzuge )(?:the user|slides?|docs|functions?|story|stories|
+            output|e?mail|message|poem|essay|versions?|columns?|rows?|
             arguments?|paragraphs?|sentences?|words|menu|screen|list|part|fields?|sum|der nutzer|doku|funktion|
             geschichte|ausgabe|mail|gedicht|aufsatz|version|spalten?|zeilen?|absatz|satz|wörter|menü|liste|teil|summe|
             el usuario|función|cuento|historia|salida|correo|poema|ensayo|versión|columnas?|filas?|párrafo|frase|
-            palabras|menú|pantalla|lista|parte|suma""",
-            "用户点|函数|故事|输出|邮件|诗|作文|版|列|段落|句子|菜单|屏幕",
+            palabras|menú|pantalla|lista|parte|suma)""",
+            "(?<!喜欢)(?:用户点|函数|故事|输出|邮件|诗|作文|版|列|段落|句子|菜单|屏幕)",
         ),
     ),
     _Cue(

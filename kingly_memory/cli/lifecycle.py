@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import restore, summary
-from kingly_memory.cli.output import Answer, Output, Table, facts, one_line, width
+from kingly_memory.cli.output import Answer, Output, Table, documents, facts, one_line, width
 from kingly_memory.cli.place import answered, arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
@@ -118,10 +118,6 @@ def _what_goes(planned: Purged, options: Options) -> str:
 def _held(memories: int, beside: int) -> str:
     held = counted(memories, "memory")
     return f"{held} and {documents(beside)}" if beside else held
-
-
-def documents(count: int) -> str:
-    return counted(count, "document or log item", "documents and log items")
 
 
 def _kept_elsewhere(purged: Purged) -> list[str]:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.text.writing import ago, duration, shortened
+from kingly_memory.text.writing import ago, counted, duration, shortened
 from kingly_memory.validation import mended
 
 _WIDTH = 100
@@ -217,6 +217,11 @@ def facts(rows: Iterable[tuple[str, object]]) -> list[str]:
     pairs = [(name, one_line(_cell(value))) for name, value in rows if value not in (None, "", ())]
     widest = max((len(name) for name, _ in pairs), default=0)
     return [Line.of(f"{name.ljust(widest)}  {text}", len(name)) for name, text in pairs]
+
+
+def documents(count: int) -> str:
+    """How many documents and items of logs."""
+    return counted(count, "document or log item", "documents and log items")
 
 
 def width() -> int:

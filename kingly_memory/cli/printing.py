@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any
 
-from kingly_memory.cli.lifecycle import documents
 from kingly_memory.cli.memories import receipt_lines, strength_line, summary
-from kingly_memory.cli.output import Table, width
+from kingly_memory.cli.output import Table, documents, width
 from kingly_memory.cli.place import command
+from kingly_memory.documents import shown_namespace
 from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.text.writing import counted, duration, shortened, when
 
+PASSAGE = 60
+"""Characters of a document that a search shows, around the words that it was found by."""
 _EVERY = "every namespace"
 _THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda thread: (thread.id, thread.message_count, thread.title))
 _CANDIDATES = Table(
@@ -23,7 +25,7 @@ _CANDIDATES = Table(
 _DOCUMENTS = Table(
     ("NAMESPACE", "KEY", "VERSION", "CHANGED", "VALUE"),
     lambda document: (
-        "/".join(document.namespace),
+        shown_namespace(document.namespace),
         document.key,
         document.version,
         document.updated_at,
@@ -43,7 +45,13 @@ def _page(page: Any, o: Any) -> list[str]:
 
 def _found(hits: Any, o: Any) -> list[str]:
     none = [] if hits or o.filter is None else [NOTHING_FITS]
-    return [*_DOCUMENTS([one.document for one in hits], o), *none]
+    found = [one.document for one in hits]
+    if o.query:
+        from kingly_memory.retrieval.snippets import passage
+
+        query = " ".join(o.query)
+        found = [one._replace(value=passage(_text(one.value), query, PASSAGE)) for one in found]
+    return [*_DOCUMENTS(found, o), *none]
 
 
 def _outbox(entries: Any, o: Any) -> list[str]:
@@ -56,11 +64,16 @@ def _outbox(entries: Any, o: Any) -> list[str]:
         where = [entry.remote or ""] if is_named else []
         return [entry.key or entry.id, entry.state.value, entry.attempts, due, *where, entry.last_error or ""]
 
-    return Table(heads, row, "no such entry of this project; `status` counts those of the whole home")(entries, o)
+    what = "no such entry" if o.states or o.remote_label else "nothing waits and nothing was refused"
+    return Table(heads, row, f"{what} of this project; `status` counts those of the whole home")(entries, o)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _value(it: Any, _: Any) -> list[str]:
-    return (it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)).splitlines()
+    return _text(it).splitlines()
 
 
 PRINTED: Mapping[str, Any] = {
@@ -82,7 +95,7 @@ PRINTED: Mapping[str, Any] = {
     "threads split": lambda it, o: [f"split {o.thread_id} into {len(it.threads)}", *_THREADS(it.threads, o)],
     "threads rename": lambda it, _: f"{it.id} is called {it.title}",
     "documents put": lambda it, _: (
-        f"{'/'.join(it.namespace)} {it.key} has version {it.version}"
+        f"{shown_namespace(it.namespace)} {it.key} has version {it.version}"
         + ("" if it.expires_at is None else f", until {when(it.expires_at)}")
     ),
     "documents get": lambda it, o: _value(it.value, o),
@@ -91,7 +104,7 @@ PRINTED: Mapping[str, Any] = {
     ),
     "documents list": _page,
     "documents search": _found,
-    "documents namespaces": Table((), lambda one: ("/".join(one),), "no namespace: no document was put yet"),
+    "documents namespaces": Table((), lambda one: (shown_namespace(one),), "no namespace: no document was put yet"),
     "documents share": lambda it, o: f"{o.prefix or _EVERY} is shared; {documents(it)} on the way to the hub",
     "documents unshare": lambda it, o: (
         f"{o.prefix or _EVERY} " + ("is shared no longer; what the hub has stays there" if it else "was not shared")

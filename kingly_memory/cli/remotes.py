@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, Table, facts
+from kingly_memory.cli.output import Answer, Output, Table, documents, facts
 from kingly_memory.cli.place import (
     adding,
     answered,
@@ -247,6 +247,7 @@ def _status(options: Options, out: Output) -> Answer:
         "next end": next_end and when(datetime.fromisoformat(next_end)),
         "ended": ended and f"{counted(ended, 'memory')}; `kingly-memory sweep` archives them",
         "archive": counted(memories["archived"], "memory"),
+        "documents": documents(now["documents_held"]) if "documents_held" in now else None,
         "focus": ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now.get("focus", ())),
     }
     findings = of_remotes(options, place, now, strange)
@@ -363,8 +364,10 @@ def _outbox(outbox: JsonObject, sync: str | None, listing: str) -> Findings:
     """`sync` and `listing` are the commands that send what waits, and show it."""
     waiting, oldest_s = outbox["pending"] + outbox["leased"], outbox["oldest_s"] or 0
     if outbox["dead"]:
-        what = f"the remote refused {counted(outbox['dead'], 'memory')}, which stay on this machine"
+        what = f"the remote refused {counted(outbox['dead'], 'change')}, and this machine keeps what it has"
         yield PROBLEM("outbox", what, f"`{listing}` shows why; then outbox retry or outbox drop")
+        if not waiting and "earlier" not in outbox:
+            return
     what = f"{counted(waiting, 'memory')} waiting" + (f", the oldest for {duration(oldest_s)}" if oldest_s else "")
     if earlier := outbox.get("earlier", 0):
         many = counted(earlier, "earlier memory")

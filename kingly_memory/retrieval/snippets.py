@@ -118,6 +118,11 @@ def disclose(
     return Disclosed(seen, shown, len(hits) - len(seen), named, unnamed, cut)
 
 
+def passage(text: str, query: str, most: int) -> str:
+    """The part of a text, of so many characters at most, in which most words of the query stand; else its beginning."""
+    return _passage(text, _spots(text, _roots([query]), 0, _LOOKED_THROUGH), most, 0)
+
+
 def spent(hit: Hit, shown: Shown, unnamed: int = 0) -> int:
     """Tokens of a hit as it is shown, estimated from its JSON, and of how many more say the same."""
     cost = estimated_tokens(json.dumps(shown.to_json(hit), ensure_ascii=False)) + FRAME_TOKENS

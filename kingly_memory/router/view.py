@@ -382,6 +382,7 @@ class View:
         `memories.total` counts what is alive, `ended` what waits for a sweep; `next_end` is when the next memory ends.
         `memories.damaged` is there only where a sweep or `doctor` has met damaged ones, which no other figure counts.
         Where remotes have names, `remotes` says it of each; `link` is then that of the first, `outbox` of all together.
+        `documents_held` counts documents and log items, where there are any.
         `links` is there only while links between memories wait for the remote or were refused by it; `elsewhere` only
         while memories wait for remotes that are not in use here, with their addresses; `earlier` in an outbox only
         while memories are to be sent as soon as the remote is made known to the project, None when they are many;
@@ -422,6 +423,7 @@ class View:
             status["remotes"] = {label: {**one.pop("link"), **one} for label, one in each.items()}
         facets = reader.facets("remote", [route.name for route in station.remotes])
         further = {
+            "documents_held": reader.documents.count(station.space),
             "elsewhere": known_remotes.elsewhere(reader, station.remotes),
             "met": len(reader.facets_named(MET, 1_000)),
             "unread": sum(one.get("unread", 0) for one in facets.values()),

@@ -283,8 +283,8 @@ def test_refused_and_old_deliveries_are_told_from_those_on_their_way() -> None:
         return [(one.level, one.what, one.to_do) for one in remotes._outbox(outbox(**counts), "the sync", "the list")]
 
     assert told() == [("ok", "empty", None)]
-    refused = "the remote refused 2 memories, which stay on this machine"
-    assert told(dead=2)[0] == ("problem", refused, "`the list` shows why; then outbox retry or outbox drop")
+    refused = "the remote refused 2 changes, and this machine keeps what it has"
+    assert told(dead=2) == [("problem", refused, "`the list` shows why; then outbox retry or outbox drop")]
     assert told(pending=1, oldest_s=90_000.0) == [
         ("note", "1 memory waiting, the oldest for 1 d", "`the sync` says why")
     ]

@@ -8,6 +8,7 @@ from shlex import split
 
 import pytest
 
+from kingly_memory import SyncMemoryRouter
 from tests.cli_runner import Run
 
 
@@ -35,7 +36,7 @@ def test_documents_are_put_read_found_and_deleted(run: Run, tmp_path: Path) -> N
     gone = run("documents", "get", "users/lydia", "draft", *place)
     there = "`kingly-memory documents list` shows what is there"
     assert gone.code == 2
-    assert gone.err == f"kingly-memory: nothing is stored under 'draft' in this project; {there}\n"
+    assert gone.err == f"kingly-memory: nothing is stored under 'draft' in the namespace 'users/lydia'; {there}\n"
 
 
 def test_items_of_a_session_are_appended_shown_and_taken_off(run: Run, tmp_path: Path) -> None:
@@ -49,6 +50,30 @@ def test_items_of_a_session_are_appended_shown_and_taken_off(run: Run, tmp_path:
     assert run("log", "clear", "chat", *place).out == "removed 1 item of chat\n"
     assert run("log", "show", "chat", *place).out == "chat has no item\n"
     assert run("log", "pop", "chat", *place).code == 2
+
+
+def test_a_search_shows_of_a_long_document_where_it_was_found(run: Run) -> None:
+    text = f"{'Nothing of interest. ' * 60}The ferry leaves from pier 9. {'And on. ' * 60}"
+    run("documents", "put", "notes", "long", text)
+    run("documents", "put", "notes", "fields", json.dumps({"padding": "x" * 300, "port": "of the ferry"}))
+    assert [line.count("ferry") for line in run("documents", "search", "ferry").out.splitlines()] == [0, 1, 1]
+    assert run("documents", "search").out.count("ferry") == 0
+
+
+def test_namespaces_whose_paths_look_alike_are_told_apart(run: Run) -> None:
+    with SyncMemoryRouter.open() as memory:
+        memory.documents.put(("a", "b"), "k", 1)
+        memory.documents.put(("a/b",), "k", 1)
+    assert run("documents", "namespaces").out.splitlines() == ["a/b", '["a/b"]']
+    assert [line.split()[0] for line in run("documents", "list").out.splitlines()[1:]] == ["a/b", '["a/b"]']
+
+
+def test_status_says_how_many_documents_and_log_items_there_are(run: Run) -> None:
+    assert "documents" not in run("status").out
+    run("documents", "put", "n", "k", "x")
+    run("log", "append", "s", "one", "two")
+    assert "documents   3 documents and log items" in run("status").out.splitlines()
+    assert run("status", "--json").json["documents_held"] == 3
 
 
 @pytest.mark.parametrize("argv", [("list", "users"), ("search", "users")])

@@ -255,7 +255,10 @@ def test_one_remote_of_several_is_synced_listed_retried_and_dropped(
     assert "or now with `kingly-memory sync --remote-name team`" in run("status").out
     assert "1 delivery will be tried again" in run("outbox", "retry", "note", "--remote-name", "team").out
     assert "1 delivery given up" in run("outbox", "drop", "note", "--remote-name", "team").out
-    assert run("outbox", "list").out == "no such entry of this project; `status` counts those of the whole home\n"
+    assert (
+        run("outbox", "list").out
+        == "nothing waits and nothing was refused of this project; `status` counts those of the whole home\n"
+    )
 
 
 def test_a_name_that_is_none_is_said(run: Run, both: tuple[str, ...]) -> None:
