@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from unicodedata import category
 
 import pytest
@@ -18,7 +17,6 @@ from tests.attention.hostile_texts import HOSTILE_TEXTS, RENDERING
 from tests.store_samples import memory as sample
 
 NONCE = "f" * 32
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 UNSEEN = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 
 any_text = st.text(st.characters(), max_size=400)

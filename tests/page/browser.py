@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import shutil
@@ -97,9 +96,6 @@ class Browser:
         )
         assert passed > 10, self.url
         return [tuple(one) for one in found if one[0] in ("serious", "critical")]
-
-    def screenshot(self, file: Path) -> None:
-        file.write_bytes(base64.b64decode(self.do("GET", "/screenshot")))
 
 
 @contextmanager

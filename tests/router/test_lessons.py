@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock, ScriptedLanguageModel
 from tests.chat_server import chatting, reply, said
 from tests.router_bench import PromptStore, delivered, router_over
 
-QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 TEXT = (
     "We deployed the api on Friday evening. It was sunny and the coffee was cold. The migration has 3 steps. "
     "We must run the migrations before the deploy. Somebody told a joke about ducks. The rollback took 12 minutes."

@@ -51,11 +51,6 @@ def put(store: DiskStore, number: int, *, ends_s: float, **said: object) -> Memo
     return memory_id
 
 
-def status(store: DiskStore, memory_id: MemoryId) -> MemoryStatus | None:
-    row = store.reader.row(memory_id)
-    return None if row is None else row.status
-
-
 def planned(store: DiskStore, *remotes: str) -> Plan:
     ended = Subjects(store.reader, "app", remotes).ended(NOON_S)
     return plan(LIFETIMES_ONLY, NOON_S, "app", ended=ended)
