@@ -16,7 +16,8 @@ from kingly_memory.errors import StoreError
 from kingly_memory.home.place import Place
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Page, Receipt, Results, project_and_user
 from kingly_memory.ports import Transaction
-from kingly_memory.router.view import View, Visible
+from kingly_memory.router.lifecycle import alive
+from kingly_memory.router.view import View
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class LocalReader(View):
         store = parts.open_store(place, settings)  # after what may raise: it counts as in use until it is closed
         self.rows = store.reader
         self._repairs = repairs
-        super().__init__(station, store=store, local=Visible(store.reader), clock=WallClock())
+        super().__init__(station, store=store, local=alive.Visible(store.reader), clock=WallClock())
 
     @cached_property
     def _words(self) -> LocalSearch:
@@ -132,13 +133,11 @@ class LocalReader(View):
         counting = [one for one, lifetime in self._local.lifetimes(memory_ids).items() if lifetime.slides]
         if not counting:
             return
-        from kingly_memory.router.lifecycle import usage
-
         now_s = self._now_s()
 
         def change(transaction: Transaction) -> None:
             for memory_id in counting:
-                usage.note(transaction, memory_id, now_s)
+                alive.note(transaction, memory_id, now_s)
 
         try:
             self._store.write(change).result()

@@ -21,8 +21,8 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transaction
-from kingly_memory.router.lifecycle.usage import UsageBuffer
-from kingly_memory.router.view import Station, Visible
+from kingly_memory.router.lifecycle.alive import UsageBuffer, Visible
+from kingly_memory.router.view import Station
 from kingly_memory.text.writing import token_count, words
 from kingly_memory.validation import Draft
 

@@ -22,7 +22,7 @@ from kingly_memory.ports import LanguageModel, Row, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.delivery.routes import UNNAMED, called
-from kingly_memory.router.lifecycle.usage import UsageBuffer
+from kingly_memory.router.lifecycle.alive import UsageBuffer
 from kingly_memory.router.runtime import Buffer, Runtime
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalSearch
@@ -62,14 +62,14 @@ class Engine:
         self.injections = None if runtime.injections is None else runtime.injections(station.space)
         self.usage = UsageBuffer(station.space)
         self._is_closed = False
-        self.local = LocalSearch(reader, self.usage.last_use)
+        self.local = LocalSearch(reader, self.usage)
         """The local side of searches: by meaning too, where there are vectors."""
         self.embedding: Embedding | None = None
         if meaning is not None:
             vectors = VectorSearch(station.space, meaning, reader.vectors, runtime.question_threads)
             self.embedding = Embedding(vectors, store=store, clock=clock, thread=runtime.embedding_thread)
             weight, hurry = settings.words_weight, self.embedding.hurry
-            self.local = MeaningSearch(reader, self.usage.last_use, vectors=vectors, words_weight=weight, hurry=hurry)
+            self.local = MeaningSearch(reader, self.usage, vectors=vectors, words_weight=weight, hurry=hurry)
         self._is_embedding = False
         self.sides = sides = runtime.remotes.sides_of(station.space)
         self.view = View(station, store=store, local=self.local, clock=clock)

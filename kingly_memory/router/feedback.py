@@ -12,7 +12,7 @@ from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import Memory, MemoryStatus
 from kingly_memory.ports import Row, Transaction, in_transaction
 from kingly_memory.router import experiences, write
-from kingly_memory.router.lifecycle import lifetimes, usage
+from kingly_memory.router.lifecycle import alive, lifetimes
 from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.write import WriteContext
@@ -35,7 +35,7 @@ def used(transaction: Transaction, keys_or_ids: Sequence[str], context: WriteCon
     found = [_live(transaction, "keys_or_ids", name, context) for name in dict.fromkeys(keys_or_ids)]
     memories = {memory.id: memory for memory in found}
     for memory in memories.values():
-        usage.note(transaction, memory.id, context.now_s)
+        alive.note(transaction, memory.id, context.now_s)
         if succeeded:
             after = tiers.succeeded(_subject(transaction, memory).placed(context.tiers), context.now_s)
             transaction.set_facet("tier", memory.id, after.to_json())

@@ -1,10 +1,9 @@
-"""Reading one project's memories without searching: which may be shown, get, list, export, status. Synchronous and
-read-only."""
+"""Reading one project's memories without searching: get, list, export, status. Synchronous and read-only."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import inf
@@ -15,7 +14,6 @@ from kingly_memory import validation
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, NoSuchRevision, NothingUnder, RecordDamaged, StoreError
 from kingly_memory.ids import MemoryId, made_s
-from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import (
     KEPT,
     OUTBOX_STATES,
@@ -32,7 +30,7 @@ from kingly_memory.models import (
     project_and_user,
     spaces_read,
 )
-from kingly_memory.ports import HOME, MET, READ, LocalStore, MemoryReader, Now, Row, StoreReader
+from kingly_memory.ports import HOME, MET, READ, LocalStore, MemoryReader, Now, Row
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link as MemoryLink
@@ -40,80 +38,12 @@ if TYPE_CHECKING:
     from kingly_memory.router.delivery.link import Link
     from kingly_memory.router.delivery.outbox import OutboxEntry
     from kingly_memory.router.delivery.routes import Route, Routes
+    from kingly_memory.router.lifecycle.alive import Visible
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
 LAST_POSITION = 2**62
 SEEN = (MemoryStatus.LIVE, MemoryStatus.CACHED)
-
-
-class Visible:
-    """Says of rows whether they may be shown. Safe from any thread."""
-
-    def __init__(self, reader: StoreReader, last_use: Callable[[str], float | None] = lambda _: None) -> None:
-        """`last_use` tells of uses that are not written down yet."""
-        self._reader = reader
-        self._last_use = last_use
-
-    def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
-        """The rows whose status, filters and lifetime let them be shown."""
-        return self.lasting(self.admitted(rows, query), query, now_s)
-
-    def admitted(self, rows: Iterable[Row], query: Query) -> list[Row]:
-        """The rows whose status and filters let them be shown."""
-        hidden = {MemoryStatus.FORGOTTEN} if query.include_archived else {MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED}
-        return [row for row in rows if row.status not in hidden and query.admits(row.memory)]
-
-    def lasting(self, admitted: Sequence[Row], query: Query, now_s: float) -> list[Row]:
-        """Those of the `admitted` rows that no lifetime and no memory of the own project keeps from being shown. Where
-        the archive is asked for, so is what waits for a sweep to put it there."""
-        if query.wide:
-            own = query.space
-            admitted = [
-                row for row in admitted if row.memory.scope.space == own or not self._is_overruled(row.memory, own)
-            ]
-        resting = [row.memory.id for row in admitted if row.status is MemoryStatus.ARCHIVED]
-        if query.or_ended and resting:  # only what is in the archive because it has ended
-            from kingly_memory.router.lifecycle import archive
-
-            why = self._reader.facets(archive.FACET, resting)
-            other = {memory_id for memory_id in resting if why.get(memory_id, {}).get("policy") != LIFETIMES}
-            admitted = [row for row in admitted if row.memory.id not in other]
-        mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
-        ended = self._ended(mortal, now_s)
-        return [row for row in admitted if row.memory.id not in ended]
-
-    def _is_overruled(self, memory: Memory, space: str) -> bool:
-        """True for a memory of every project where this project has one of its own under the same key."""
-        if memory.key is None:
-            return False
-        own_id = self._reader.id_of_key(space, memory.key)
-        own = None if own_id is None else self._reader.row(own_id)
-        return own_id is not None and (own is None or own.status is not MemoryStatus.FORGOTTEN)
-
-    def is_alive(self, row: Row, now_s: float) -> bool:
-        """True unless its lifetime has ended. Archived memories are past that question."""
-        return not self._ended([row], now_s)
-
-    def _ended(self, rows: Sequence[Row], now_s: float) -> set[str]:
-        """The ids of those whose lifetime has ended."""
-        mortal = [row.memory.id for row in rows if row.status is not MemoryStatus.ARCHIVED]
-        return {memory_id for memory_id, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
-
-    def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
-        """The lifetimes of those memories that have one."""
-        return self.counted(self._reader.facets("lifetime", memory_ids)) if memory_ids else {}
-
-    def counted(self, facets: Mapping[str, JsonObject]) -> dict[str, Lifetime]:
-        """The lifetimes in those facets, by memory. A use that is not written down yet may have renewed one."""
-        lifetimes = {memory_id: Lifetime.from_json(facet) for memory_id, facet in facets.items()}
-        used = {memory_id: used_s for memory_id in lifetimes if (used_s := self._last_use(memory_id)) is not None}
-        return lifetimes | {memory_id: lifetimes[memory_id].used(used_s) for memory_id, used_s in used.items()}
-
-
-def _goes_to_archive(row: Row) -> bool:
-    """Working memories and copies are erased when their time is over, all others are put away."""
-    return row.status is MemoryStatus.LIVE and row.memory.type is not MemoryType.WORKING
 
 
 class Station(NamedTuple):

@@ -35,7 +35,7 @@ from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.known_remotes import add, is_earlier, know
 from kingly_memory.router.delivery.outbox import earlier_delivery, every_remote, first_delivery
 from kingly_memory.router.delivery.routes import Routes, added_to, receipt_of
-from kingly_memory.router.lifecycle import archive, lifetimes, summaries, usage
+from kingly_memory.router.lifecycle import alive, archive, lifetimes, summaries
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
 
@@ -248,7 +248,7 @@ def _merge_duplicate(
 def _with_sighting(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Receipt:
     """The receipt of a memory that was stored once more."""
     transaction.note_seen(memory)
-    return replace(receipt, sightings=usage.see(transaction, memory.id, context.now_s))
+    return replace(receipt, sightings=alive.see(transaction, memory.id, context.now_s))
 
 
 def _completed_from(draft: Draft, old: Memory, context: WriteContext) -> Draft:
@@ -631,7 +631,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
     for memory in memories:
         lifetimes.begin_again(transaction, memory, context.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
-        usage.note(transaction, memory.id, context.now_s)
+        alive.note(transaction, memory.id, context.now_s)
         placement = kept_placement(transaction.facet("tier", memory.id), memory, context.tiers)
         transaction.set_facet("tier", memory.id, replace(placement, moved_at=context.now_s).to_json())
 

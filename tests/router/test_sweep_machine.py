@@ -29,7 +29,7 @@ from kingly_memory.lifecycle.plan import POLICIES, Plan
 from kingly_memory.models import JsonObject, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
-from kingly_memory.router.lifecycle import usage
+from kingly_memory.router.lifecycle import alive
 from kingly_memory.router.sweep import steward as sweep
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Pace, Tiers
@@ -412,7 +412,7 @@ class Sweepings(RuleBasedStateMachine):
         elif does == "restore" and self.write(write.restore(key, self.desk)) is not None:
             self.expected[key].forgotten = False
         elif memory_id is not None and does == "use":
-            self.write(lambda tx: usage.note(tx, memory_id, self.now_s))
+            self.write(lambda tx: alive.note(tx, memory_id, self.now_s))
         elif memory_id is not None and does == "pin":
             self.write(lambda tx: tx.set_facet("attention", memory_id, {"pinned": True}))
         elif does == "archive" and self.is_at_hand(key):

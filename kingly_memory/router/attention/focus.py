@@ -88,8 +88,8 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     """How many of the project's threads the focus (as `as_merged` gives it) lifts, and how many memories that were said
     in none, among those that it names, those that are called so and those of a hundred memories that speak of it; and
     whether there may be more. The index is asked, never every thread."""
+    from kingly_memory.router.lifecycle.alive import Visible
     from kingly_memory.router.threads.seen import threads_of
-    from kingly_memory.router.view import Visible
     from kingly_memory.text.writing import has_unbroken
 
     def latest_in(context_id: str) -> list[Row]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
-from kingly_memory.router.view import Visible
+from kingly_memory.router.lifecycle.alive import UsageBuffer, Visible
 from kingly_memory.text.passages import PASSAGE
 from kingly_memory.text.writing import stem, without_marks, words
 
@@ -130,12 +130,12 @@ class LocalSearch(Visible):
     def __init__(
         self,
         reader: StoreReader,
-        last_use: Callable[[str], float | None] = lambda _: None,
+        usage: UsageBuffer | None = None,
         *,
         repairs: bool = True,
     ) -> None:
         """`repairs=False` leaves words that no memory holds as they are: a cold start is quicker without rapidfuzz."""
-        super().__init__(reader, last_use)
+        super().__init__(reader, usage)
         self._repairs = repairs
 
     # --- what is looked up ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from kingly_memory.errors import EmbedderFailed
 from kingly_memory.models import Hit, Memory, Query
 from kingly_memory.ports import Embedder, Row, StoreReader, Vector, VectorRows
 from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS
+from kingly_memory.router.lifecycle.alive import UsageBuffer
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
 from kingly_memory.text.passages import LONGEST, MEANT, PASSAGE, passages, searchable_passages
 
@@ -266,7 +267,7 @@ class MeaningSearch(LocalSearch):
     def __init__(
         self,
         reader: StoreReader,
-        last_use: Callable[[str], float | None] = lambda _: None,
+        usage: UsageBuffer | None = None,
         *,
         vectors: VectorSearch,
         words_weight: float,
@@ -274,7 +275,7 @@ class MeaningSearch(LocalSearch):
         repairs: bool = True,
     ) -> None:
         """`hurry` hears that a search waits for the vectors to be read."""
-        super().__init__(reader, last_use, repairs=repairs)
+        super().__init__(reader, usage, repairs=repairs)
         self._vectors = vectors
         self._words_weight = words_weight
         self._hurry = hurry

@@ -16,10 +16,10 @@ from kingly_memory.ports import Remote, RemoteHit, Row
 from kingly_memory.retrieval.fusion import Candidate, fuse
 from kingly_memory.router.access import Access
 from kingly_memory.router.delivery.routes import called
+from kingly_memory.router.lifecycle.alive import Visible
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.services import RemotePart
-from kingly_memory.router.view import Visible
 
 log = logging.getLogger("kingly_memory.search")
 T = TypeVar("T")

@@ -18,6 +18,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Hit, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Matches, Row, Transaction
+from kingly_memory.router.lifecycle.alive import UsageBuffer
 from kingly_memory.router.search import local
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
@@ -322,7 +323,9 @@ def test_use_that_is_not_written_down_yet_keeps_a_sliding_lifetime_going(store: 
     sliding, fixed = memory("violet sliding"), memory("violet fixed")
     live(store, NOON_S, sliding, sliding_s=60.0)
     live(store, NOON_S, fixed)
-    searching = LocalSearch(store.reader, last_use=lambda _: NOON_S - 1)
+    usage = UsageBuffer("kingly")
+    usage.note([sliding.id, fixed.id], NOON_S - 1)
+    searching = LocalSearch(store.reader, usage)
     found = searching.search(ask("violet"), now_s=NOON_S + 1, budget_s=60).hits
     assert [hit.memory.content for hit in found] == ["violet sliding"]
 

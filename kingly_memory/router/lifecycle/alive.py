@@ -1,13 +1,89 @@
-"""Uses are noted in memory and written behind: a search must not cost an fsync."""
+"""Which memories may be shown, and the uses that keep those alive whose lifetime they renew. Uses are noted in memory
+and written behind: a search must not cost an fsync."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kingly_memory.ports import Transaction
-from kingly_memory.router import activity
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
+from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router.lifecycle import lifetimes
+
+# --- what may be shown ------------------------------------------------------------------------------------------------
+
+
+class Visible:
+    """Says of rows whether they may be shown. Safe from any thread."""
+
+    def __init__(self, reader: StoreReader, usage: UsageBuffer | None = None) -> None:
+        """`usage` has the uses that are not written down yet."""
+        self._reader = reader
+        self._usage = usage or UsageBuffer("")
+
+    def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
+        """The rows whose status, filters and lifetime let them be shown."""
+        return self.lasting(self.admitted(rows, query), query, now_s)
+
+    def admitted(self, rows: Iterable[Row], query: Query) -> list[Row]:
+        """The rows whose status and filters let them be shown."""
+        hidden = {MemoryStatus.FORGOTTEN} if query.include_archived else {MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED}
+        return [row for row in rows if row.status not in hidden and query.admits(row.memory)]
+
+    def lasting(self, admitted: Sequence[Row], query: Query, now_s: float) -> list[Row]:
+        """Those of the `admitted` rows that no lifetime and no memory of the own project keeps from being shown. Where
+        the archive is asked for, so is what waits for a sweep to put it there."""
+        if query.wide:
+            own = query.space
+            admitted = [
+                row for row in admitted if row.memory.scope.space == own or not self._is_overruled(row.memory, own)
+            ]
+        resting = [row.memory.id for row in admitted if row.status is MemoryStatus.ARCHIVED]
+        if query.or_ended and resting:  # only what is in the archive because it has ended
+            from kingly_memory.router.lifecycle import archive
+
+            why = self._reader.facets(archive.FACET, resting)
+            other = {memory_id for memory_id in resting if why.get(memory_id, {}).get("policy") != LIFETIMES}
+            admitted = [row for row in admitted if row.memory.id not in other]
+        mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
+        ended = self._ended(mortal, now_s)
+        return [row for row in admitted if row.memory.id not in ended]
+
+    def _is_overruled(self, memory: Memory, space: str) -> bool:
+        """True for a memory of every project where this project has one of its own under the same key."""
+        if memory.key is None:
+            return False
+        own_id = self._reader.id_of_key(space, memory.key)
+        own = None if own_id is None else self._reader.row(own_id)
+        return own_id is not None and (own is None or own.status is not MemoryStatus.FORGOTTEN)
+
+    def is_alive(self, row: Row, now_s: float) -> bool:
+        """True unless its lifetime has ended. Archived memories are past that question."""
+        return not self._ended([row], now_s)
+
+    def _ended(self, rows: Sequence[Row], now_s: float) -> set[str]:
+        """The ids of those whose lifetime has ended."""
+        mortal = [row.memory.id for row in rows if row.status is not MemoryStatus.ARCHIVED]
+        return {memory_id for memory_id, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
+
+    def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
+        """The lifetimes of those memories that have one."""
+        return self.counted(self._reader.facets("lifetime", memory_ids)) if memory_ids else {}
+
+    def counted(self, facets: Mapping[str, JsonObject]) -> dict[str, Lifetime]:
+        """The lifetimes in those facets, by memory. A use that is not written down yet may have renewed one."""
+        lifetimes = {memory_id: Lifetime.from_json(facet) for memory_id, facet in facets.items()}
+        used = {memory_id: used_s for memory_id in lifetimes if (used_s := self._usage.last_use(memory_id)) is not None}
+        return lifetimes | {memory_id: lifetimes[memory_id].used(used_s) for memory_id, used_s in used.items()}
+
+
+def _goes_to_archive(row: Row) -> bool:
+    """Working memories and copies are erased when their time is over, all others are put away."""
+    return row.status is MemoryStatus.LIVE and row.memory.type is not MemoryType.WORKING
+
+
+# --- uses -------------------------------------------------------------------------------------------------------------
 
 
 class _Uses:
@@ -83,6 +159,8 @@ class UsageBuffer:
 
         def change(transaction: Transaction) -> None:
             if found or missed:
+                from kingly_memory.router import activity  # a command that reads counts no searches
+
                 more = {"found": found, "missed": missed}
                 activity.add(transaction, self._space, lambda before: before.looked_up(**more))
             for memory_id, (times, last_s) in memories.items():
