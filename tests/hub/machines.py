@@ -48,6 +48,8 @@ class Wire(Dialect):
         their effect, or after it. None ends it."""
         self._error, self._tool, self._saying, self._is_answered = error, tool, saying, is_answered
 
+    async def _result(self, *_: Any, **__: Any) -> Any: ...
+
     async def connect(self) -> Offer:
         return Offer("json-call", None, await self.call(GREETING, {}))
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from kingly_memory.adapters.remote.dialect import GREETING, Dialect, JsonCall, Offer
+from kingly_memory.adapters.remote.dialect import GREETING, Dialect, JsonCall, Offer, Tools
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
@@ -138,11 +138,11 @@ class ChosenRemote:
         """By the tools that it lists. One that was chosen before is kept: what it has learnt of its server outlives a
         lost connection."""
         tools = offer.tools
-        is_ultimate = tools is not None and tools >= {"store_memory", "create_workflow"}
-        is_hub = tools is None or tools >= {"store_memory", "search_semantic_memories"} or GREETING in tools
+        is_ultimate = tools is not None and tools.keys() >= {"store_memory", "create_workflow"}
+        is_hub = tools is None or tools.keys() >= {"store_memory", "search_semantic_memories"} or GREETING in tools
         if not is_ultimate and not is_hub:
             self._server = None
-            raise RemoteUnavailable(f"{dialect.address}: {_no_memory_tools(tools or frozenset())}", reached=True)
+            raise RemoteUnavailable(f"{dialect.address}: {_no_memory_tools(tools or {})}", reached=True)
         known = self._known.get((offer.dialect, is_ultimate))
         if known is not None:
             return known
@@ -155,7 +155,7 @@ class ChosenRemote:
         return server
 
 
-def _no_memory_tools(tools: frozenset[str]) -> str:
+def _no_memory_tools(tools: Tools) -> str:
     """Names what was found where these are names, and no more of them than a line holds."""
     named = sorted(filter(_TOOL_NAME.fullmatch, tools))[:_TOOLS_NAMED]
     others = f" and {len(tools) - len(named)} more" if len(tools) > len(named) else ""

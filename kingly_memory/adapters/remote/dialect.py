@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.http import Exchange, Transport
 from kingly_memory.adapters.remote.outcomes import NotThere
 from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import JsonObject, project_and_user
@@ -19,18 +18,27 @@ from kingly_memory.models import JsonObject, project_and_user
 GREETING = "initialize_memory_system"
 
 
+class Arguments(NamedTuple):
+    """What a tool takes, and which of these are required."""
+
+    names: frozenset[str]
+    required: frozenset[str] = frozenset()
+
+
+Tools = Mapping[str, Arguments | None]
+"""What a server can be asked for, and what each of them takes: None where that may be anything."""
+
+
 class Offer(NamedTuple):
     """What a server said of itself when it was connected to.
 
-    `tools` are the names of those it lists, None where the dialect has no such list; `reply` is its reply to the
-    greeting, as JSON. `arguments` names what each tool takes, as far as the list says so. `protocol` is the version
-    that was agreed on, `server` what the server calls itself, where the dialect has such things.
+    `tools` is None where the dialect has no list of them; `reply` is its reply to the greeting, as JSON. `protocol` is
+    the version that was agreed on, `server` what the server calls itself, where the dialect has such things.
     """
 
     dialect: str
-    tools: frozenset[str] | None
+    tools: Tools | None
     reply: Any
-    arguments: Mapping[str, frozenset[str]] = MappingProxyType({})
     protocol: str = ""
     server: str = ""
 
@@ -39,8 +47,8 @@ class Offer(NamedTuple):
 
     def takes(self, tool: str, argument: str) -> bool:
         """Whether a tool takes an argument, as far as is known."""
-        known = self.arguments.get(tool)
-        return known is None or argument in known
+        known = None if self.tools is None else self.tools.get(tool)
+        return known is None or argument in known.names
 
 
 class Dialect(ABC):
@@ -65,7 +73,6 @@ class Dialect(ABC):
     async def connect(self) -> Offer:
         """Greet the server and learn what it offers. One try. Calls may be made without it."""
 
-    @abstractmethod
     async def call(
         self,
         tool: str,
@@ -82,6 +89,15 @@ class Dialect(ABC):
         `space` is the one the call is for, the router's own where it is None; `timeout_s` is the deadline of the whole,
         None for the usual.
         """
+        extra = beside(space or self._space, params, self.home)
+        async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
+            return await self._result(exchange, tool, params, extra, reads=reads)
+
+    @abstractmethod
+    async def _result(
+        self, exchange: Exchange, tool: str, params: JsonObject, extra: Mapping[str, str], *, reads: bool
+    ) -> Any:
+        """As `call`, within its deadline; `extra` are the headers that say for whom."""
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -109,19 +125,7 @@ class JsonCall(Dialect):
             raise NotThere(refused.reason, clear=False) from None
         return Offer("json-call", None, reply)
 
-    async def call(
-        self,
-        tool: str,
-        params: JsonObject,
-        *,
-        space: str | None = None,
-        timeout_s: float | None = None,
-        reads: bool = False,
+    async def _result(
+        self, exchange: Exchange, tool: str, params: JsonObject, extra: Mapping[str, str], *, reads: bool
     ) -> Any:
-        return await self._transport.post(
-            "/mcp/call",
-            {"method": tool, "params": params},
-            headers=beside(space or self._space, params, self.home),
-            timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
-            reads=reads,
-        )
+        return await exchange.post("/mcp/call", {"method": tool, "params": params}, extra, reads=reads)

@@ -144,13 +144,10 @@ class Transport:
     def __repr__(self) -> str:
         return f"<Transport {self.endpoint}>"
 
-    async def post(
-        self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float, reads: bool = False
-    ) -> Any:
+    async def post(self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float) -> Any:
         """The JSON value of the answer. Raises a RemoteError by the table in `outcomes`, `timeout_s` later at most."""
         async with self.within(timeout_s) as exchange:
-            send = partial(exchange.send, path, encoded(payload), headers, self._value)
-            return await (twice_where_kept(send) if reads else send())
+            return await exchange.post(path, payload, headers)
 
     @asynccontextmanager
     async def within(self, timeout_s: float) -> AsyncIterator[Exchange]:
@@ -172,10 +169,6 @@ class Transport:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
-
-    async def _value(self, reply: Reply) -> Any:
-        body = await reply.body()
-        return await read_aside(len(body), result, reply.status, body, reply.header("retry-after"), self.clock.now())
 
     async def authorised(self, send: Callable[[str | None], Awaitable[T]]) -> T:
         """Send with the token; where it was refused and there is another one by now, once more."""
@@ -312,6 +305,16 @@ class Exchange:
 
         self.reached = False
         return await transport.authorised(send)
+
+    async def post(self, path: str, payload: JsonObject, headers: Mapping[str, str], *, reads: bool = False) -> Any:
+        """The JSON value of the answer. `reads`: it is asked for once more where `twice_where_kept` says so."""
+
+        async def value(reply: Reply) -> Any:
+            body, now = await reply.body(), self._transport.clock.now()
+            return await read_aside(len(body), result, reply.status, body, reply.header("retry-after"), now)
+
+        send = partial(self.send, path, encoded(payload), headers, value)
+        return await (twice_where_kept(send) if reads else send())
 
 
 async def twice_where_kept(ask: Callable[[], Awaitable[T]]) -> T:

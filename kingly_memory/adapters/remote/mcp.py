@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from kingly_memory.adapters.remote.dialect import GREETING, Dialect, Offer, beside
+from kingly_memory.adapters.remote.dialect import GREETING, Arguments, Dialect, Offer, Tools
 from kingly_memory.adapters.remote.http import Exchange, Reply, Transport, encoded, read_aside, twice_where_kept
 from kingly_memory.adapters.remote.mcp_messages import (
     EVENT_STREAM,
     INTRODUCED,
     INTRODUCTION,
     STATELESS_VERSION,
-    Arguments,
     Misunderstood,
     Party,
     answer,
@@ -69,7 +68,7 @@ class McpCall(Dialect):
         self._numbers = count(1)
         self._streams_end = True
         self._party: Party | None = None
-        self._listed: Mapping[str, Arguments | None] | None = None
+        self._listed: Tools | None = None
         self._meeting = Together(self._meet)
 
     async def connect(self) -> Offer:
@@ -82,27 +81,19 @@ class McpCall(Dialect):
                 reply = called(await self._ask(exchange, "tools/call", greeting, reads=True, anew=True))
             self._listed = listed
         party = self._party or Party("")
-        arguments = {tool: taken.names for tool, taken in listed.items() if taken is not None}
-        return Offer("mcp", frozenset(listed), reply, arguments, party.protocol, party.server)
+        return Offer("mcp", listed, reply, party.protocol, party.server)
 
-    async def call(
-        self,
-        tool: str,
-        params: JsonObject,
-        *,
-        space: str | None = None,
-        timeout_s: float | None = None,
-        reads: bool = False,
+    async def _result(
+        self, exchange: Exchange, tool: str, params: JsonObject, extra: Mapping[str, str], *, reads: bool
     ) -> Any:
         if self._listed is not None and tool not in self._listed:
             raise RemoteRefused("unknown method", clear=True, unknown_method=True)
-        taken, arguments = None if self._listed is None else self._listed.get(tool), params
+        taken, arguments = None if self._listed is None else self._listed[tool], params
         if taken is not None:  # the type of an optional argument need not allow nulls
             given = {name for name, value in params.items() if value is not None} | taken.required
             arguments = {name: value for name, value in params.items() if name in taken.names & given}
-        async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
-            body, extra = {"name": tool, "arguments": arguments}, beside(space or self._space, params, self.home)
-            return called(await self._ask(exchange, "tools/call", body, extra, reads=reads))
+        body = {"name": tool, "arguments": arguments}
+        return called(await self._ask(exchange, "tools/call", body, extra, reads=reads))
 
     async def aclose(self) -> None:
         await self._meeting.aclose()
@@ -157,16 +148,16 @@ class McpCall(Dialect):
         await exchange.send(party.path, encoded(INTRODUCED), headers(party, INTRODUCED), taken)
         return party
 
-    async def _list(self, exchange: Exchange) -> dict[str, Arguments | None]:
+    async def _list(self, exchange: Exchange) -> Tools:
         """What the tools are called and take, over as many pages as a server may reasonably need."""
         listed: dict[str, Arguments | None] = {}
         params: JsonObject = {}
         for _ in range(_MOST_PAGES):
-            page = tools(await self._ask(exchange, "tools/list", params, reads=True, anew=True))
-            listed |= page.arguments
-            if page.cursor is None or page.cursor == params.get("cursor"):
+            page, cursor = tools(await self._ask(exchange, "tools/list", params, reads=True, anew=True))
+            listed |= page
+            if cursor is None or cursor == params.get("cursor"):
                 break
-            params = {"cursor": page.cursor}
+            params = {"cursor": cursor}
         return listed
 
     # --- one request ------------------------------------------------------------------------------------------------
@@ -183,17 +174,16 @@ class McpCall(Dialect):
     ) -> JsonObject:
         """The result of a request, asked once more where the server did not know us (any more): all who lost it meet it
         together. `anew`: a meeting that was under way already is no reason to fail."""
-        party = self._party or await self._meeting.done(anew=anew)
-        try:
-            return (await self._ask_once(exchange, party, method, params, extra, repeatable=reads)).result
-        except Misunderstood:
-            if self._party is party:
-                self._party = None
-        party = self._party or await self._meeting.done(anew=anew)
-        try:
-            return (await self._ask_once(exchange, party, method, params, extra, repeatable=reads)).result
-        except Misunderstood as still:
-            raise still.meaning from None
+        for is_last in (False, True):
+            party = self._party or await self._meeting.done(anew=anew)
+            try:
+                return (await self._ask_once(exchange, party, method, params, extra, repeatable=reads)).result
+            except Misunderstood as error:
+                if is_last:
+                    raise error.meaning from None
+                if self._party is party:
+                    self._party = None
+        raise AssertionError(method)
 
     async def _ask_once(
         self,

@@ -12,6 +12,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from kingly_memory.adapters.remote.dialect import Arguments, Tools
 from kingly_memory.adapters.remote.outcomes import Foreign, failure, refusal, rpc_failure, tool_failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.adapters.remote.wire import server_name
@@ -56,20 +57,6 @@ class Misunderstood(Exception):
     def __init__(self, meaning: RemoteRefused) -> None:
         super().__init__(str(meaning))
         self.meaning = meaning
-
-
-class Arguments(NamedTuple):
-    """What a tool takes, and which of these are required."""
-
-    names: frozenset[str]
-    required: frozenset[str] = frozenset()
-
-
-class Tools(NamedTuple):
-    """What a server can be asked for, and what each of them takes: None where that may be anything."""
-
-    arguments: dict[str, Arguments | None]
-    cursor: str | None = None
 
 
 INTRODUCTION: JsonObject = {"protocolVersion": SESSION_VERSIONS[-1], "capabilities": {}, "clientInfo": _CLIENT}
@@ -178,15 +165,15 @@ def introduced(fields: JsonObject, path: str, session: str | None) -> Party:
     return Party(path, version, session, _name(fields.get("serverInfo")))
 
 
-def tools(fields: JsonObject) -> Tools:
-    """One page of a list of tools. Entries of an unknown shape are left out."""
+def tools(fields: JsonObject) -> tuple[Tools, str | None]:
+    """One page of a list of tools, and the cursor of the next one. Entries of an unknown shape are left out."""
     listed = fields.get("tools")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     arguments = {
         entry["name"]: _arguments(entry) for entry in entries[:_MOST_TOOLS] if isinstance(entry.get("name"), str)
     }
     cursor = fields.get("nextCursor")
-    return Tools(arguments, cursor if isinstance(cursor, str) and 0 < len(cursor) <= _CURSOR_LIMIT else None)
+    return arguments, cursor if isinstance(cursor, str) and 0 < len(cursor) <= _CURSOR_LIMIT else None
 
 
 def called(fields: JsonObject) -> Any:

@@ -11,7 +11,7 @@ import pytest
 import respx
 
 from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
-from kingly_memory.adapters.remote.dialect import Dialect, Offer, beside
+from kingly_memory.adapters.remote.dialect import Arguments, Dialect, Offer, beside
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
@@ -45,11 +45,14 @@ class Spoken(Dialect):
         outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
         if isinstance(outcome, RemoteError):
             raise outcome
-        return Offer("mcp", outcome, self.told, protocol="2025-11-25", server="keeper")
+        tools = None if outcome is None else dict.fromkeys(outcome)
+        return Offer("mcp", tools, self.told, protocol="2025-11-25", server="keeper")
 
     async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
         self.calls.append(tool)
         return {"memory_id": "r1", "workflow_id": "w1", "memories": []}
+
+    async def _result(self, *_: Any, **__: Any) -> Any: ...
 
     async def aclose(self) -> None: ...
 
@@ -249,8 +252,8 @@ async def test_an_address_of_the_old_sse_transport_is_named_as_such(outcome: Rem
 async def test_a_server_whose_store_takes_no_key_honours_none() -> None:
     class Keyless(Spoken):
         async def connect(self) -> Offer:
-            taken = {"store_memory": frozenset({"content", "memory_type"})}
-            return Offer("mcp", SEED, {"features": ["idempotency_keys"]}, taken)
+            taken = Arguments(frozenset({"content", "memory_type"}))
+            return Offer("mcp", {**dict.fromkeys(SEED), "store_memory": taken}, {"features": ["idempotency_keys"]})
 
     assert not (await remote_of(Keyless(SEED)).connect()).honours_keys
 

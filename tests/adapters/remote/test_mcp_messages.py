@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kingly_memory.adapters.remote.dialect import Arguments
 from kingly_memory.adapters.remote.mcp_messages import (
     STATELESS_VERSION,
-    Arguments,
     Misunderstood,
     Party,
     answer,
@@ -180,10 +180,10 @@ def test_a_session_id_that_no_header_can_hold_is_not_taken(session: str) -> None
 def test_a_page_of_tools_is_read_as_far_as_its_shape_goes() -> None:
     schema = {"type": "object", "properties": {"content": {}, "idempotency_key": {}}, "required": ["content", 7]}
     listed = [{"name": "a", "inputSchema": schema}, {"name": 7}, "b", {"name": "c"}]
-    page = tools({"tools": listed, "nextCursor": "n"})
+    page, cursor = tools({"tools": listed, "nextCursor": "n"})
     taken = Arguments(frozenset({"content", "idempotency_key"}), frozenset({"content"}))
-    assert page.arguments == {"a": taken, "c": None}
-    assert page.cursor == "n"
+    assert page == {"a": taken, "c": None}
+    assert cursor == "n"
     assert tools({"tools": {}, "nextCursor": 7}) == ({}, None)
 
 
@@ -191,7 +191,7 @@ def test_a_page_of_tools_is_read_as_far_as_its_shape_goes() -> None:
     "schema", [{"type": "object"}, {"properties": {"content": {}}, "additionalProperties": True}, None, []]
 )
 def test_a_tool_that_does_not_say_what_it_takes_may_take_anything(schema: object) -> None:
-    assert tools({"tools": [{"name": "a", "inputSchema": schema}]}).arguments == {"a": None}
+    assert tools({"tools": [{"name": "a", "inputSchema": schema}]}) == ({"a": None}, None)
 
 
 @given(JSON, st.integers(0, 5))
@@ -214,8 +214,8 @@ def test_any_result_of_a_tool_is_a_value_or_one_of_the_errors(told: dict[str, An
 
 @given(st.dictionaries(st.sampled_from(["tools", "nextCursor", "supportedVersions", "_meta", "serverInfo"]), JSON))
 def test_any_greeting_is_read_or_refused(told: dict[str, Any]) -> None:
-    listed, party = tools(told), discovered(told, "/mcp")
-    assert all(isinstance(name, str) for name in listed.arguments)
+    (listed, _), party = tools(told), discovered(told, "/mcp")
+    assert all(isinstance(name, str) for name in listed)
     assert party is None or party.protocol in told["supportedVersions"]
     with pytest.raises(RemoteRefused, match="no version of mcp"):  # no `protocolVersion` is said
         introduced(told, "/mcp", None)
