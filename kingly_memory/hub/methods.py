@@ -1,11 +1,12 @@
-"""What may be asked of the hub: one class per method, with its parameters, and what a host's model reads.
+"""What may be asked of the hub: one class per method, with its parameters, and what a host's model reads. The class
+`StoreMemory` is called `store_memory` on the wire.
 
 Unknown parameters are ignored, wrong ones named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -47,6 +48,15 @@ Key = Annotated[
 MemoryRef = Annotated[Text, Field(description="The id that storing it returned")]
 
 
+METHODS: dict[str, type[Request]] = {}
+"""Every method, by its name on the wire."""
+
+
+def wire_name(name: str) -> str:
+    """What the method whose class has that name is called on the wire."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
 class UnknownMethod(KinglyMemoryError):
     """The hub has no method of that name."""
 
@@ -66,6 +76,10 @@ class Request(BaseModel):
     destroys: ClassVar[bool] = False
     repeatable: ClassVar[bool] = False
     """The same call again changes nothing more, even without an idempotency key."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        METHODS[wire_name(cls.__name__)] = cls
 
 
 class InitializeMemorySystem(Request):
@@ -268,24 +282,6 @@ class GetDocument(Request):
 
 
 R = TypeVar("R", bound=Request)
-
-METHODS: Mapping[str, type[Request]] = {
-    "initialize_memory_system": InitializeMemorySystem,
-    "store_memory": StoreMemory,
-    "store_many": StoreMany,
-    "update_memory": UpdateMemory,
-    "forget_memory": ForgetMemory,
-    "list_changes": ListChanges,
-    "search_semantic_memories": SearchSemanticMemories,
-    "get_working_memory": GetWorkingMemory,
-    "get_linked_memories": GetLinkedMemories,
-    "record_thought": RecordThought,
-    "create_memory_link": CreateMemoryLink,
-    "mark_memory": MarkMemory,
-    "put_document": PutDocument,
-    "put_documents": PutDocuments,
-    "get_document": GetDocument,
-}
 
 
 def parsed(method: object, params: object, idempotency_key: str | None = None) -> Request:

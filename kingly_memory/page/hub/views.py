@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 from kingly_memory.errors import StoreError
 from kingly_memory.hub.documents import documents_of
 from kingly_memory.hub.grants import ANYBODY, EVERY
+from kingly_memory.hub.methods import wire_name
 from kingly_memory.hub.server import Overseen
 from kingly_memory.hub.traffic import Failure
 from kingly_memory.models import JsonObject, project_and_user
@@ -46,7 +46,6 @@ _FULL = 0.9
 _DAY_S = 86_400
 _MOST_SILENT = 5
 _MOST_ROWS = 200
-_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _AUDIT_LINES, _AUDIT_BYTES = 100, 65_536
 
 
@@ -378,7 +377,7 @@ def changes(looked: Looked) -> View:
             *_namespace(looked, str(change["namespace"])),
             el("i", "for every project") if change["project"] == EVERY else el("bdi", str(change["project"])),
             el("bdi", str(change["user"] or "")),
-            el("code", _CAPITAL.sub("_", str(change["method"])).lower()),
+            el("code", wire_name(str(change["method"]))),
             f"{len(change['memories']):,}",
         )
         for change in reversed(_audit(looked))
