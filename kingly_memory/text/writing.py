@@ -151,19 +151,25 @@ SHARED, EVER_SHORT = 2, 5
 """Characters that a word of more than the second number begins with as its stem does: such words have no stem in common
 when they differ in them. (Of those with fewer, some forty do otherwise: eyed, ays.)"""
 
-_SECOND = dict(
-    pair.split(":")
-    for pair in """ational:ate tional:tion enci:ence anci:ance izer:ize logi:log bli:ble alli:al entli:ent eli:e
+
+def _by_last_letters(pairs: str) -> dict[str, list[tuple[str, str]]]:
+    """Endings, each with what stands in its place: by their last two letters, the longest first."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    parted = (pair.partition(":") for pair in pairs.split())
+    for ending, _, other in sorted(parted, key=lambda parts: len(parts[0]), reverse=True):
+        found.setdefault(ending[-2:], []).append((ending, other))
+    return found
+
+
+_SECOND = _by_last_letters(
+    """ational:ate tional:tion enci:ence anci:ance izer:ize logi:log bli:ble alli:al entli:ent eli:e
     ousli:ous ization:ize ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive
-    biliti:ble""".split()
+    biliti:ble"""
 )
-_THIRD = dict(pair.split(":") for pair in "icate:ic ative: alize:al iciti:ic ical:ic ful: ness:".split())
-_FOURTH = dict.fromkeys(
-    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(),
-    "",
-)
-_LASTS = 7
-"""Characters of the longest ending."""
+_THIRD = _by_last_letters("icate:ic ative: alize:al iciti:ic ical:ic ful: ness:")
+_FOURTH = _by_last_letters("al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize")
+_SHAPES = "".join("y" if chr(code) == "y" else "v" if chr(code) in "aeiou" else "c" for code in range(128))
+"""Of each letter of ASCII; that of a y depends on the one before it."""
 
 
 @lru_cache(maxsize=20_000)
@@ -216,14 +222,13 @@ def _completed(rest: str) -> str:
     return rest + "e" if shape.count("vc") == 1 and _is_short(rest) else rest
 
 
-def _exchanged(word: str, endings: dict[str, str], *, least: int) -> str:
+def _exchanged(word: str, endings: dict[str, list[tuple[str, str]]], *, least: int) -> str:
     """With the longest of the endings exchanged, when enough of the word stands before it."""
-    for length in range(min(_LASTS, len(word)), 1, -1):
-        ending = word[-length:]
-        if ending in endings:
-            rest = word[:-length]
+    for ending, other in endings.get(word[-2:], ()):
+        if word.endswith(ending):
+            rest = word.removesuffix(ending)
             enough = _measure(rest) >= least and (ending != "ion" or rest.endswith(("s", "t")))
-            return rest + endings[ending] if enough else word
+            return rest + other if enough else word
     return word
 
 
@@ -246,6 +251,9 @@ def _is_short(text: str) -> bool:
 
 def _shape(text: str) -> str:
     """`v` for each vowel, `c` for each consonant; a y after a consonant is a vowel."""
+    shape = text.translate(_SHAPES)
+    if not shape.strip("vc"):
+        return shape
     shape = ""
     for letter in text:
         is_vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
