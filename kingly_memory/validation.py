@@ -63,6 +63,7 @@ MOST_TOKENS = 100_000
 DETAILS: Mapping[str, Detail] = {"titles": Detail.TITLE, "passages": Detail.PASSAGE, "full": Detail.FULL}
 """How much of each hit may be asked for."""
 
+_ROUTED = {**QUICK_KINDS, **DEEP_KINDS}
 _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 _Item = TypeVar("_Item")
@@ -341,8 +342,8 @@ def required(field: str, value: object, otherwise: str | None = None) -> str:
 
 def memory_type(name: str, value: object) -> MemoryType:
     """One of the four types, or one of the seed's kinds for it."""
-    if isinstance(value, str) and value in (routed := {**QUICK_KINDS, **DEEP_KINDS}):
-        return routed[value]
+    if isinstance(value, str) and value in _ROUTED:
+        return _ROUTED[value]
     return choice(name, value, MemoryType, KINDS)
 
 

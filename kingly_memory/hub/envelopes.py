@@ -59,11 +59,10 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
         context_id=outer.get("context_id"),
         agent=label(scope.get("agent")) if isinstance(scope, dict) else None,
         origin="remote",
-        metadata=outer,
+        metadata=metadata,
     )
     text = draft.content.replace("\0", " ")  # SQLite would index no word behind it
-    before, is_there, after = content.partition(_written(text))
-    around = [] if content == text else [before, after] if is_there else [content]
+    around = [] if content == text else content.split(_written(text), 1)
     rest = {"around": around, "memory_type": memory_type, "metadata": draft.metadata}
     said_at = _sound(validation.moment, record.get("updated_at"))
     found_by = replace(draft, content=text, metadata=rest)
@@ -90,6 +89,8 @@ def wrapped(content: str, record: JsonObject) -> str:
 
 def unwrapped(content: str) -> tuple[str, Mapping[str, Any]]:
     """The human text and the record around it. Content that is no such JSON object is the text itself."""
+    if not content.lstrip().startswith("{"):
+        return content, {}
     try:
         wrapped = json.loads(content)
     except (ValueError, RecursionError):
