@@ -378,6 +378,12 @@ class Query:
         return spaces_read(self.space) if self.wide else (self.space,)
 
     @property
+    def statuses(self) -> tuple[MemoryStatus, ...]:
+        """Those of what may be shown: the archive is shown where it is asked for."""
+        shown = (MemoryStatus.LIVE, MemoryStatus.CACHED)
+        return (*shown, MemoryStatus.ARCHIVED) if self.include_archived else shown
+
+    @property
     def asked(self) -> str | None:
         """The text that is looked up, where that is not the whole text."""
         return self.text if self.is_excerpt else None

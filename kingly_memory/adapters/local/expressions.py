@@ -21,18 +21,13 @@ _IN_SCOPE = "instr(' ' || m.scope || ' ', ?) > 0"
 # --- filters ----------------------------------------------------------------------------------------------------------
 
 
-def readable(query: Query) -> tuple[MemoryStatus, ...]:
-    shown = (MemoryStatus.LIVE, MemoryStatus.CACHED)
-    return (*shown, MemoryStatus.ARCHIVED) if query.include_archived else shown
-
-
 def match_expression(query: Query, also: str | None = None, statuses: Sequence[MemoryStatus] | None = None) -> str:
     """A MATCH expression for the query's scope and filters, and `also` another one.
 
     Standings are what it excludes: the index has few rows that are not live, and a list of nearly all would cost more
     than the words.
     """
-    shown = readable(query) if statuses is None else statuses
+    shown = query.statuses if statuses is None else statuses
     hidden = [status_token(status) for status in MemoryStatus if status not in shown]
     positive = " AND ".join([*map(in_scope, _scope(query)), *([also] if also else [])])
     return f"({positive}) NOT {in_scope(hidden)}" if hidden else positive
@@ -40,8 +35,7 @@ def match_expression(query: Query, also: str | None = None, statuses: Sequence[M
 
 def column_conditions(query: Query) -> tuple[list[str], list[Any]]:
     """As conditions on km_memory what `match_expression` asks the index, with their values."""
-    statuses = readable(query)
-    groups = _scope(query)
+    statuses, groups = query.statuses, _scope(query)
     conditions = [f"m.status IN ({sql.marks(statuses)})"]
     conditions += [f"({' OR '.join([_IN_SCOPE] * len(group))})" for group in groups]
     return conditions, [*statuses, *(f" {one} " for group in groups for one in group)]

@@ -30,7 +30,6 @@ from kingly_memory.adapters.local.expressions import (
     field_condition,
     in_scope,
     match_expression,
-    readable,
 )
 from kingly_memory.models import Query
 from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
@@ -225,7 +224,7 @@ class TextIndex:
         with self._connections.until(deadline_s) as cut:
             for statement, values in (_unbroken if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces):
                 self._connections.rows(statement, (*values, limit), into=found)
-        positions, statuses = list(dict.fromkeys(position for (position,) in found)), readable(query)
+        positions, statuses = list(dict.fromkeys(position for (position,) in found)), query.statuses
         there = rows_at(self._connections, positions, deadline_s, cut)
         own = (Match(row, 1.0) for row in there if row.status in statuses and query.admits(row.memory))
         return Matches(tuple(own), bool(cut))
@@ -265,7 +264,7 @@ class TextIndex:
     # --- rows -----------------------------------------------------------------------------------------------------
 
     def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
-        statuses = json.dumps(readable(query))
+        statuses = json.dumps(query.statuses)
         lenders = list(contexts.items())
         found: dict[int, Beside] = {}
         with self._connections.until(deadline_s):
@@ -305,7 +304,7 @@ class _Page:
 
     def take(self, scored: Mapping[int, float], more: int = 0) -> None:
         """Read them until the page is full; with `more` that many beyond, for a better one may be among them."""
-        statuses = readable(self._query)
+        statuses = self._query.statuses
         new = [position for position in scored if position not in self.found]
         for row in rows_at(self._connections, new, self._deadline_s, self.cut):
             if row.status in statuses and self._query.admits(row.memory):

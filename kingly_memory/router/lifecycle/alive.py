@@ -28,8 +28,8 @@ class Visible:
 
     def admitted(self, rows: Iterable[Row], query: Query) -> list[Row]:
         """The rows whose status and filters let them be shown."""
-        hidden = {MemoryStatus.FORGOTTEN} if query.include_archived else {MemoryStatus.FORGOTTEN, MemoryStatus.ARCHIVED}
-        return [row for row in rows if row.status not in hidden and query.admits(row.memory)]
+        statuses = query.statuses
+        return [row for row in rows if row.status in statuses and query.admits(row.memory)]
 
     def lasting(self, admitted: Sequence[Row], query: Query, now_s: float) -> list[Row]:
         """Those of the `admitted` rows that no lifetime and no memory of the own project keeps from being shown. Where
