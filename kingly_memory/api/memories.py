@@ -381,7 +381,6 @@ class MemoryVerbs(Family):
         from kingly_memory.router.context_gather import RELATED_LIMIT
         from kingly_memory.router.search.search import continuing, plan, request
 
-        await self._engine.opened()
         asked = validation.query(
             query,
             space=self._engine.space,

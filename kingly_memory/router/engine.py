@@ -328,7 +328,6 @@ class Engine:
     async def find(self, query: Query, *, is_search: bool = False) -> Results:
         """Answer a query that has been checked, from every layer. What a verb looks up for itself is no search of
         anybody's, so `stats` does not count whether it found something."""
-        await self.opened()
         return await self.search(query, AS_FOUND, is_search=is_search)
 
     async def search(
@@ -341,6 +340,7 @@ class Engine:
         is_search: bool = True,
     ) -> Results:
         """The same, answered as the request says; `assist` is what that model does for it, else the configured one."""
+        await self.opened()
         if query.context_id is not None:
             query = replace(query, context_id=self.contexts.resolve(query.context_id))
         is_checked = request.plan is not None and self.settings.verification_enabled
