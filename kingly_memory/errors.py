@@ -57,7 +57,7 @@ class KeptForEveryProject(InvalidInput):
 class RecordDamaged(KinglyMemoryError):
     """The record of a memory is not as it was written, so nothing of it is shown."""
 
-    def __init__(self, memory_id: str, earlier: int | None = None) -> None:
+    def __init__(self, memory_id: str, earlier: int | None) -> None:
         """`earlier` is the latest revision before it that is kept."""
         advice = f"nothing that it said before is kept; `kingly-memory forget {memory_id}` takes it away"
         if earlier is not None:

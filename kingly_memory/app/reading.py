@@ -49,7 +49,7 @@ class LocalReader(View):
     """One project's memories on this machine. Asks no remote, and writes nothing but what `store` and `note_used` are
     told."""
 
-    def __init__(self, place: Place, settings: Settings, *, repairs: bool = True, meaning: bool = False) -> None:
+    def __init__(self, place: Place, settings: Settings, *, repairs: bool, meaning: bool = False) -> None:
         self._place = place
         self.settings = settings
         self._is_by_meaning = meaning

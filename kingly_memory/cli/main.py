@@ -131,7 +131,7 @@ def _failed(error: Exception, command: Command | None, out: Output) -> int:
     return BAD_INPUT if isinstance(error, InvalidInput | InvalidSetting | UsageError) else FAILED
 
 
-def sentence(error: Exception, command: Command | None = None) -> str:
+def sentence(error: Exception, command: Command | None) -> str:
     if isinstance(error, NothingUnder) and command is not None:
         listing = f"{command.name.partition(' ')[0]} list"
         listing = listing if any(one.name == listing for one in commands()) else "list"

@@ -35,7 +35,7 @@ _UTF8 = ("key", "key_or_id", "content")
 class UsageError(KinglyMemoryError):
     """The command line cannot be understood. `field` is the argument at fault, when it is one."""
 
-    def __init__(self, command: str, problem: str, field: str | None = None) -> None:
+    def __init__(self, command: str, problem: str, field: str | None) -> None:
         self.field = None if field is None else field.replace("-", "_")
         sentence = problem if field is None else f"{field}: {problem}"
         super().__init__(f"{sentence} (see `{PROGRAM}{command and ' '}{command} --help`)")

@@ -89,7 +89,7 @@ class ConsolidationResult(Plain):
 
 
 def retrieved(
-    candidates: Iterable[TieredHit], strategy: RetrievalStrategy, limit: int, min_similarity: float = LEAST_SIMILARITY
+    candidates: Iterable[TieredHit], strategy: RetrievalStrategy, limit: int, min_similarity: float
 ) -> list[TieredHit]:
     """The best of the candidates, best first. What was found by its words may be less similar than `min_similarity`:
     an exact term is worth more than its vector says (decision R7). Of several that one agent said in the same words the

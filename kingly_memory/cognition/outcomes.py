@@ -124,8 +124,8 @@ def assessment_draft(
     confidence: float,
     factors: Mapping[str, float],
     similar_tasks_found: int,
-    context_id: str | None = None,
-    significance: object = ASSESSMENT_SIGNIFICANCE,
+    context_id: str | None,
+    significance: object,
 ) -> Draft:
     """The memory of an assessment, in the seed's words. It is never evidence for another one."""
     fields = {

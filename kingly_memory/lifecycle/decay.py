@@ -113,7 +113,7 @@ class Vitals:
     def idle_days(self, now_s: float) -> float:
         return max(now_s - self.touched_s, 0.0) / DAY_S
 
-    def half_life_days(self, rules: StrengthRules = SEEDS_RULES) -> float:
+    def half_life_days(self, rules: StrengthRules) -> float:
         return rules.half_life_days if self.own_half_life_days is None else self.own_half_life_days
 
     def recent(self, now_s: float) -> list[float]:

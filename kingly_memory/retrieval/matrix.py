@@ -186,7 +186,7 @@ class Matrix:
             np.multiply(self._rows[start:end], self._scales[start:end, np.newaxis], out=rows)
             yield start, rows
 
-    def _similarities(self, vector: Sequence[float], positions: Sequence[int] | Positions | None = None) -> Floats:
+    def _similarities(self, vector: Sequence[float], positions: Sequence[int] | Positions | None) -> Floats:
         """Of all, or of those at the positions."""
         some = slice(len(self)) if positions is None else np.asarray(positions, dtype=np.intp)
         rows, scales, lengths = self._rows[some], self._scales[some], self._lengths[some]

@@ -123,7 +123,7 @@ def passage(text: str, query: str, most: int) -> str:
     return _passage(text, _spots(text, _roots([query]), 0, _LOOKED_THROUGH), most, 0)
 
 
-def spent(hit: Hit, shown: Shown, unnamed: int = 0) -> int:
+def spent(hit: Hit, shown: Shown, unnamed: int) -> int:
     """Tokens of a hit as it is shown, estimated from its JSON, and of how many more say the same."""
     cost = estimated_tokens(json.dumps(shown.to_json(hit), ensure_ascii=False)) + FRAME_TOKENS
     return cost + (naming_cost([hit.memory.id]) + _FIELD_TOKENS if unnamed else 0)

@@ -62,7 +62,7 @@ class Moved(Plain):
     merged: int
 
 
-def projects(spaces: Iterable[Space], damaged: Iterable[Row] = ()) -> tuple[Project, ...]:
+def projects(spaces: Iterable[Space], damaged: Iterable[Row]) -> tuple[Project, ...]:
     """By name; what is kept for every project comes last. The `damaged` memories are not counted."""
     unread = Counter((row.memory.scope.space, row.status) for row in damaged)
     together: dict[str | None, list[Space]] = {}

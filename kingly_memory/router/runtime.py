@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -59,16 +59,16 @@ class Runtime:
         store: LocalStore,
         settings: Settings,
         clock: Clock,
-        remotes: Sequence[RemotePart] = (),
-        observers: tuple[Observer, ...] = (),
+        remotes: Sequence[RemotePart],
+        observers: tuple[Observer, ...],
         chance: Callable[[], float] = random.random,
-        embedder: Callable[[], Embedder] | None = None,
-        meaning: Callable[[], Embedder] | None = None,
+        embedder: Callable[[], Embedder] | None,
+        meaning: Callable[[], Embedder] | None,
         sweeping: Lock | None = None,
         injections: Callable[[str], InjectionLog] | None = None,
-        language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
+        language_model: Callable[[], ModelInUse],
         name_at: Callable[[str], str | None] = lambda _: None,
-        erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
+        erase_records: Callable[[Sequence[str]], int],
         check_trusted: Callable[[], None] = lambda: None,
     ) -> None:
         """`station` is that of the router itself, whose project is sent to the remotes that its routes name.

@@ -34,7 +34,7 @@ from kingly_memory.server import graph, resources
 from kingly_memory.server.answers import answer
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.stdio import stdio_streams
-from kingly_memory.server.tools import DEFAULT, argument_names, call_result, read, tool_verbs, tools
+from kingly_memory.server.tools import argument_names, call_result, read, tool_verbs, tools
 from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_tool
 from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
@@ -59,7 +59,7 @@ class MemoryServer(Server[None]):
     def __init__(
         self,
         memory: LazyRouter,
-        toolsets: Collection[str] = DEFAULT,
+        toolsets: Collection[str],
         *,
         shared: bool = False,
     ) -> None:

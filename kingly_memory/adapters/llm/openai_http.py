@@ -20,8 +20,8 @@ class OpenAiHttpModel:
     `path` is that of the address as users write it: with or without the call's own name at its end.
     """
 
-    def __init__(self, poster: Poster, *, model: str, path: str, name: str | None = None) -> None:
-        """`name` tells this model from others; replies of one without are not kept."""
+    def __init__(self, poster: Poster, *, model: str, path: str, name: str) -> None:
+        """`name` tells this model from others, whose replies are kept apart."""
         self.name = name
         self._poster = poster
         self._model = model

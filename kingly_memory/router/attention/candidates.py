@@ -218,8 +218,8 @@ def injected(
     *,
     budget: Budget,
     budget_s: float,
-    session: str | None = None,
-    log: InjectionLog | None = None,
+    session: str | None,
+    log: InjectionLog | None,
 ) -> Injection:
     """What fits the prompt and the session has not seen yet. Takes about `budget_s`. Raises StoreError."""
     began_s = time.perf_counter()

@@ -125,7 +125,7 @@ def _set_pages(transaction: Transaction, sweep_id: str, context: WriteContext, p
 
 
 def carry_out(
-    transaction: Transaction, sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None = None
+    transaction: Transaction, sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None
 ) -> tuple[list[str], Behind | None]:
     """Carry out some decisions, and say what became of each and behind what. What was touched since the plan was made
     is left alone. `behind` is what all of them are to be put away behind."""
