@@ -43,6 +43,7 @@ from tests.hub.machines import text_at_hub
 from tests.hub.stores import APP, Server, postgres_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: the hub is not tested on PostgreSQL")
+from kingly_memory.hub.postgres import schema  # noqa: E402  # it needs psycopg
 from kingly_memory.hub.postgres.store import PostgresStore, PostgresTransaction, shown  # noqa: E402  # it needs psycopg
 
 KEYS, CALLERS, HUBS = 300, 12, 2
@@ -518,6 +519,25 @@ def test_a_schema_of_a_later_version_is_left_alone(postgres: Server) -> None:
         connection.execute("UPDATE km_schema SET step = 99")
     with pytest.raises(StoreTooNew):
         PostgresStore(postgres.address)
+
+
+def test_a_schema_of_an_earlier_version_is_brought_up_to_date(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.empty()
+    with monkeypatch.context() as earlier:
+        earlier.setattr("kingly_memory.hub.postgres.schema.STEPS", schema.STEPS[:1])
+        hub = Hub(postgres.address)
+        hub("store_memory", content="tea at four")
+        hub.store.close()
+    hub = Hub(postgres.address)
+    assert hub.found("tea") == ["tea at four"]
+    hub("store_memory", content="tea at five")
+    assert len(hub.found("tea")) == 2
+    hub.store.close()
+    with psycopg.connect(postgres.address) as connection:
+        found = connection.execute("SELECT reloptions FROM pg_class WHERE relname = 'km_text_words'").fetchone()
+    assert found == (["fastupdate=on", "gin_pending_list_limit=64"],)
 
 
 def test_an_address_of_another_kind_is_refused(tmp_path: Path) -> None:
