@@ -1574,13 +1574,15 @@ class SyncMemoryRouter(Portal):
         """A router that its first verb opens, and that `close` or leaving `with` closes.
 
         `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. What
-        belongs to a `user` nobody else sees: see `scoped`. `remote` is an http(s) address, True for
-        http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
+        belongs to a `user` nobody else sees: see `scoped`. `remote` is an http(s) address, the name of one that
+        `kingly-memory remotes add` has added, or True for http://localhost:8000. None means KINGLY_REMOTE, else what
+        was added; False means none.
         Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; each gets all
         that is significant: docs/remotes.md.
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
-        What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
-        with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
+        What is stored from now on above significance 0.3 goes to the remote, for good: what other programs store in the
+        project waits for it as well, until `forget_remote`. What was stored before goes there only with
+        `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
         `embedder`, an `Embedder` or a function that gives texts a vector each, takes the place of the setting.
         Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
         """

@@ -264,6 +264,11 @@ def test_folders_that_a_clone_brought_along_are_closed_when_a_memory_is_stored(
         folder.chmod(mode)
     assert run("store", "The deploy needs two reviews").code == 0
     assert modes(clone, home.parent, home) == [mode, 0o700, 0o700]
+    (home / "store").chmod(mode)  # as git makes it
+    stored = run("store", "It needs three reviews")
+    refused = f"{home / 'store'} is not opened: other users may write to it"
+    assert (stored.code, modes(home / "store")) == ((0, [0o700]) if mode == 0o755 else (1, [mode & 0o722]))
+    assert (refused in stored.err) == (mode != 0o755)
 
 
 @pytest.mark.requirement("A1")

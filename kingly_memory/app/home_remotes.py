@@ -41,7 +41,11 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     named({remote.label: remote.address or ""}, "")
     address = endpoint(remote.address)
     parts.makeable(parts.secured(place))
-    _check_free(added(added_remotes(), place.home), remote)  # before anything is sent there
+    before = added(added_remotes(), place.home)
+    _check_free(before, remote)  # before anything is sent there
+    same = next((one for one in before if (one.name, one.project) == (remote.label, place.project)), None)
+    if remote.token is None and remote.token_file is None and same is not None and same.token_file is not None:
+        remote = replace(remote, token_file=Path(same.token_file))
     server = None if offline else asyncio.run(_greeted(replace(place, remotes=(remote,)), settings))
     with closing(parts.open_store(place, settings)) as store:
         store.write(lambda _: None).result()  # a home that is new begins without remotes

@@ -197,8 +197,7 @@ def _fault(folder: Path, closed: int) -> tuple[str, str] | None:
     if status.st_uid != os.geteuid():
         return "belongs to another user", "take it over with chown, or name another --home"
     if stat.S_IMODE(status.st_mode) & closed:
-        what = "is open to other users, so that hooks recall nothing from it"
-        return what, "if these memories are yours, run: chmod -R go-rwx {home}"
+        return "is open to other users", "if these memories are yours, run: chmod -R go-rwx {home}"
     return None if os.access(folder, os.W_OK) else ("cannot be written to", "make it writable, or nothing is stored")
 
 

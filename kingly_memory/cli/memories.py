@@ -57,9 +57,9 @@ class InArchive(InvalidInput):
 
 
 def store(options: Options, out: Output) -> Answer:
-    from kingly_memory.app.parts import secured
+    from kingly_memory.app.parts import makeable, secured
 
-    place = secured(place_of(options, out))  # before it is read for the first time
+    place = makeable(secured(place_of(options, out)))  # before it is read for the first time
     fields = arguments(options.command.verb, options, place)
     if options.wait is None and place.has_remote and not options.require_remote:
         fields["wait"] = REMOTE_WAIT_S

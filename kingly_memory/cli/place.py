@@ -261,6 +261,10 @@ def asked(
         opened: Any = reading(place, out)
     else:
         only_reads = verb.only_reads(fields) if reads is None else reads
+        if not verb.reads:
+            from kingly_memory.app import parts
+
+            parts.makeable(place)
         opened = routing(place, out, reads=only_reads, of_embedder=of_embedder)
     with opened as memory:
         yield verb.found(verb.call(memory, fields), fields), memory

@@ -29,7 +29,7 @@ from kingly_memory.cli.place import (
     without_address,
 )
 from kingly_memory.dataclass import replace
-from kingly_memory.errors import InvalidInput, RemoteError
+from kingly_memory.errors import InvalidInput, RemoteError, RemoteUnauthorised
 from kingly_memory.home.place import Place, added_remotes
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user, whose
 from kingly_memory.settings import Settings
@@ -70,7 +70,9 @@ def add(options: Options, out: Output) -> Answer:
     try:
         added = home_remotes.add(place, settings, remote, with_earlier=options.with_earlier, offline=options.offline)
     except RemoteError as error:
-        problem = f"{remote.label} was not added: {error}. Mend the address or the token; --offline adds it unasked"
+        why = error.reason if isinstance(error, RemoteUnauthorised) else error
+        to_do = "Mend the address or the token (--token-file FILE); --offline adds it unasked"
+        problem = f"{remote.label} was not added: {why}. {to_do}"
         raise RemoteError(problem) from None
     if added.earlier:
         counted_earlier = counted(added.earlier, "earlier memory goes", "earlier memories go")

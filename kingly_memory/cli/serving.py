@@ -180,9 +180,11 @@ def create(options: Options, out: Output) -> Answer:
     with changing(home) as grants:
         after, token = grants.made(grant)
         after.write(home)
+    no_forgetting = "  what its holder forgets stays on the hub; --role forget makes one that may forget there"
     lines = [
         token,
         f"  {grant.holder} may {' and '.join(grant.may)}",
+        *([no_forgetting] if options.role == "write" else []),
         "  it is shown this once; give it to the holder as KINGLY_TOKEN, or in a file of mode 0600 as --token-file",
     ]
     if not grants.is_needed:

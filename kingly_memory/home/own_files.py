@@ -91,15 +91,17 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 def tighten(folder: Path) -> None:
-    """Close a `.kingly`, and the folder in it, to other users: a clone has the modes that git gave it. Others may
-    be the user's own. What cannot be closed is for `check_folder` to judge."""
+    """Close a `.kingly`, and the folder in it with its store, to other users: a clone has the modes that git gave it.
+    Others may be the user's own. What cannot be closed is for `check_folder` to judge, and a store that others may
+    write to for whoever opens it: they may have written already."""
+    own = _own(folder)
     with suppress(OSError):
-        for path in _own(folder):
+        for path in (*own, folder / "store") if own else ():
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | CAREFULLY)
             try:
                 mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
                 if mode & 0o077:
-                    os.fchmod(descriptor, mode & 0o700)
+                    os.fchmod(descriptor, mode & (0o700 if path in own else 0o722))
             finally:
                 os.close(descriptor)
 

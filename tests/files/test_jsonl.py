@@ -111,6 +111,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
         {"content": "x", "standing": "forgotten"},
         {"content": "x", "scope": 1},
         {"content": "x", "created_at": 1e300},
+        {"content": "x", "archived": "yes"},
         {"content": "last"},
     )
     assert [draft.content for draft in good] == ["first", "last"]
@@ -125,6 +126,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
         "line 9: standing: 'forgotten' is not imported; choose live or archived",
         "line 10: scope: is not an object with project, user, agent and context_id",
         "line 11: created_at: 1e+300 is no point in time",
+        "line 12: archived: 'yes' is neither true nor false",
     ]
 
 

@@ -24,7 +24,7 @@ def test_export_without_a_file_goes_to_standard_output(run: Run) -> None:
     run("store", "one", "--key", "a")
     for argv in (["export"], ["export", "-"]):
         [row] = run(*argv).rows
-        assert (row["key"], row["standing"]) == ("a", "live")
+        assert (row["key"], row["archived"]) == ("a", False)
 
 
 def test_forgotten_memories_are_not_exported_and_archived_ones_stay_archived(
@@ -34,7 +34,7 @@ def test_forgotten_memories_are_not_exported_and_archived_ones_stay_archived(
     run("forget", "f")
     run("store", "archived", "--key", "a")
     run("archive", "add", "a")
-    assert [row["standing"] for row in run("export").rows] == ["archived"]
+    assert [row["archived"] for row in run("export").rows] == [True]
     run("export", str(tmp_path / "out.jsonl"))
     run("import", str(tmp_path / "out.jsonl"), "--home", str(tmp_path / "other"))
     assert run("list", "--home", str(tmp_path / "other"), "--json").json["memories"] == []

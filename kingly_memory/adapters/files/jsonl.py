@@ -60,8 +60,10 @@ _SAID = ("key", "type", "significance", "confidence", "tags", "title", "origin",
 """Fields that go to the draft as they are."""
 _SCOPED = ("context_id", "agent")
 """Fields that stand inside `scope` in our own export and beside it in a plain line."""
-_OURS = "content created_at id scope standing updated_at revision revision_of ends_at lifetime_s beside".split()
-_KNOWN = {*_SAID, *_SCOPED, *_OURS}
+_OURS = "content created_at id scope archived updated_at revision revision_of ends_at lifetime_s beside".split()
+_EARLIER = "standing"
+"""What an earlier version wrote instead of `archived`: live or archived."""
+_KNOWN = {*_SAID, *_SCOPED, *_OURS, _EARLIER}
 _OF_A_LINK = ("source", "target", "link_type", "strength", "description", "created_at")
 _LINE_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
@@ -92,7 +94,7 @@ def exact(memory: Memory, status: MemoryStatus | None) -> JsonObject:
     if status is None:
         values["revision_of"] = values.pop("id")
         return values
-    values |= {"standing": status.value, "ends_at": moment_text(memory.ends_at)}
+    values |= {"archived": status is MemoryStatus.ARCHIVED, "ends_at": moment_text(memory.ends_at)}
     return values if memory.lifetime_s is None else {**values, "lifetime_s": memory.lifetime_s}
 
 
@@ -198,9 +200,12 @@ def imported(data: Mapping[str, Any], *, format_name: str = FORMAT, trust: bool 
     if lifetime_s is not None and not 0 < lifetime_s <= MOST_LIFETIME_S:
         problem = "is not between 0 and 100 years; write ends_at: null instead for no end"
         raise InvalidInput("lifetime_s", f"{shown(length)} {problem}")
-    status = data.get("standing") or MemoryStatus.LIVE
+    is_archived = data.get("archived", False)
+    if not isinstance(is_archived, bool):
+        raise InvalidInput("archived", f"{shown(is_archived)!r} is neither true nor false")
+    status = MemoryStatus.ARCHIVED if is_archived else data.get(_EARLIER) or MemoryStatus.LIVE
     if status not in KEPT:
-        raise InvalidInput("standing", f"{shown(status)!r} is not imported; choose live or archived")
+        raise InvalidInput(_EARLIER, f"{shown(status)!r} is not imported; choose live or archived")
     never_ends = "ends_at" in data and data["ends_at"] is None and length is None
     made = draft(
         data.get("content"),

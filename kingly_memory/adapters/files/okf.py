@@ -92,7 +92,7 @@ def _concept(path: Path, bundle: str, name: str) -> tuple[Imported, str]:
     if front.get("status") == "deprecated" or (
         isinstance(stale, str) and stale[:10] <= datetime.now(UTC).date().isoformat()
     ):
-        line["standing"] = MemoryStatus.ARCHIVED
+        line["archived"] = True
     elif stale is not None:
         line["ends_at"] = stale
     line |= {**ours, "metadata": as_mapping(ours.get("metadata")) if ours else line["metadata"]}
@@ -173,7 +173,7 @@ def _fields(memory: Memory, status: MemoryStatus) -> JsonObject:
     if memory.ends_at is not None:
         fields["stale_after"] = memory.ends_at.date().isoformat()
     exact = jsonl.exact(memory, status)
-    names = "id key type significance confidence title created_at updated_at revision metadata status ends_at".split()
+    names = "id key type significance confidence title created_at updated_at revision metadata ends_at".split()
     fields["kingly"] = {name: exact[name] for name in names if name in exact and (exact[name] or name == "ends_at")}
     fields["kingly"] |= {"context_id": memory.scope.context_id} if memory.scope.context_id else {}
     return fields

@@ -292,7 +292,14 @@ class Engine:
             from kingly_memory.adapters.local import remote_record
 
             with suppress(StoreError, InvalidInput, InvalidSetting, OSError):
-                remote_record.drop(self._folder.home)
+                if dropped := remote_record.drop(self._folder.home):
+                    names = ", ".join(sorted({remote.name for remote in dropped}))
+                    log.warning(
+                        "the home in %s is a new one, without the remotes of the one before: %s. If that one lies on a "
+                        "disk that is not mounted, mount it and add them again",
+                        self._folder.home,
+                        names,
+                    )
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
         """Run the steps that an older store lacks, each in a transaction. A damaged one is left as it is."""

@@ -38,12 +38,14 @@ def changing(home: Path) -> Iterator[list[AddedRemote]]:
         write_json(path, remotes)
 
 
-def drop(home: Path, gone: Callable[[AddedRemote], bool] = lambda _: True) -> None:
-    """Take remotes out of the record of a home, all unless told, with the tokens that are kept here."""
+def drop(home: Path, gone: Callable[[AddedRemote], bool] = lambda _: True) -> list[AddedRemote]:
+    """Take remotes out of the record of a home, all unless told, with the tokens that are kept here. Returns them."""
     if not homes(added_remotes()).get(os.path.realpath(home)):
-        return
+        return []
     with changing(home) as record:
-        for remote in filter(gone, record.copy()):
+        dropped = list(filter(gone, record))
+        for remote in dropped:
             record.remove(remote)
             if remote.token_file is not None and Path(remote.token_file).parent == tokens():
                 Path(remote.token_file).unlink(missing_ok=True)
+    return dropped

@@ -75,10 +75,10 @@ def receipt_of(
     if memory.significance <= REMOTE_ABOVE:
         quiet = f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
     if not known:
-        reason = f"no remote is named{' here; it waits for one that this home knows' if waits else ''}"
-        return Receipt(
-            memory.id, memory.key, memory.revision, ("local",), DeliveryState.LOCAL_ONLY, None, quiet or reason
-        )
+        state, reason = DeliveryState.LOCAL_ONLY, quiet or "no remote is named"
+        if waits and quiet is None:
+            state, reason = DeliveryState.PENDING, "waits in the outbox for a remote that is not named here"
+        return Receipt(memory.id, memory.key, memory.revision, ("local",), state, None, reason)
     each = {route.label: _status(deliveries.get(route.name), quiet) for route in known}
     states = {status["delivery"] for status in each.values()}
     matters_most = (DeliveryState.PENDING, DeliveryState.DEAD, DeliveryState.DELIVERED)

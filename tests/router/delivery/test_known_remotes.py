@@ -243,10 +243,10 @@ async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_name
     async with here.opened({"team": here.team}) as memory:
         await memory.sync()
     async with here.opened({}) as memory:
-        told = [(await memory.store(f"hello {one}", significance=one)).reason for one in (0.8, 0.2)]
-    assert told == [
-        "no remote is named here; it waits for one that this home knows",
-        "significance 0.2 is not above 0.3",
+        told = [await memory.store(f"hello {one}", significance=one) for one in (0.8, 0.2)]
+    assert [(str(one.delivery), one.reason) for one in told] == [
+        ("pending", "waits in the outbox for a remote that is not named here"),
+        ("local_only", "significance 0.2 is not above 0.3"),
     ]
 
 
