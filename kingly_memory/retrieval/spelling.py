@@ -66,7 +66,9 @@ def likely(word: str, vocabulary: Sequence[str]) -> list[Meant]:
             found.append(Meant(candidate, ratio / 100, errors))
     # Offline and online, encrypted and unencrypted differ by a prefix alone, and mean the opposite.
     kept = [meant for meant in found if _rests(word).isdisjoint(_rests(meant.word))]
-    return sorted(kept, key=lambda meant: (meant.errors, -meant.likeness, meant.word))
+    # Among equals first what has the same letters: fingers often swap two, and few words differ in that alone.
+    letters = sorted(word)
+    return sorted(kept, key=lambda one: (one.errors, sorted(one.word) != letters, -one.likeness, one.word))
 
 
 def is_sure(word: str, meant: str) -> bool:

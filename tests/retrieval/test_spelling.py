@@ -20,6 +20,12 @@ def test_of_words_that_take_as_few_errors_the_most_alike_is_meant() -> None:
     assert 0.9 < found.likeness < 0.95
 
 
+def test_of_words_that_take_as_few_errors_that_of_the_same_letters_is_meant() -> None:
+    found = best_match("sotck", ["sock", "stock"])
+    assert found is not None
+    assert (found.word, found.errors) == ("stock", 1)
+
+
 def test_short_and_strange_words_are_left_alone() -> None:
     assert best_match("abc", ["abd"]) is None
     assert best_match("abcde", ["abc"]) is None  # half of its letters, and a word of three has no other forms
