@@ -54,7 +54,6 @@ LONGER_BY, COMPLETIONS_TRIED, COMPLETIONS = 12, 60, 5
 ROWS_LOOKED_AT, WORDS_READ = 5, 16_384
 """Memories, and characters of each, in which is looked for how the own project writes a word."""
 
-
 HERE = ("local",)
 """The layers of what this machine found."""
 
@@ -195,9 +194,7 @@ class LocalSearch(Visible):
             return {}
         longer = self._reader.longer(word, LONGER_BY, COMPLETIONS_TRIED)
         counted = self._reader.frequencies(query, longer, COMMON + 1, deadline_s) if longer else {}
-        best = heapq.nlargest(
-            COMPLETIONS, (form for form in longer if counted.get(form)), key=lambda form: counted[form]
-        )
+        best = heapq.nlargest(COMPLETIONS, filter(counted.get, longer), key=counted.__getitem__)
         return {form: counted[form] for form in best}
 
     def _meant(self, query: Query, word: str, deadline_s: float) -> Meant | None:
@@ -283,8 +280,7 @@ class LocalSearch(Visible):
                     scores[PASSAGE] = float(candidates.passages[candidate.row.position][0])
                 hits.append(Hit(candidate.row.memory, min(candidate.rank[0] * (scale or 1.0), 1.0), HERE, scores))
         took_ms = (time.monotonic() - began) * 1000
-        is_cut = wording.cut or candidates.cut
-        return LocalAnswer(tuple(hits[:wanted]), took_ms, is_cut, wording.repaired, scale=scale)
+        return LocalAnswer(tuple(hits[:wanted]), took_ms, wording.cut or candidates.cut, wording.repaired, scale=scale)
 
     def _named(self, query: Query, now_s: float) -> list[Hit]:
         """The memory whose key is the whole question."""
@@ -339,6 +335,11 @@ class _Candidates:
             if not page.has_passed_over:  # what was may rank before what was found
                 offset, size = offset + size, size * 4
         self.cut |= page.cut
+        # Where something holds the whole question, what holds only a name in it does not come before that.
+        whole = len(self._question.terms) + len(self._question.pieces)
+        if whole > 1 and any(len(candidate.held) == whole for candidate in self.found.values()):
+            for named in [candidate for candidate in self.found.values() if len(candidate.held) == 1]:
+                named.lift = 1.0
 
     def lend(self) -> None:
         """Let the best hits lend part of their score to what was said just before and after them."""

@@ -214,6 +214,13 @@ def test_named_speaker_comes_first_among_equals(store: DiskStore) -> None:
     assert "lift" not in hits[1].scores
 
 
+def test_what_holds_the_whole_question_comes_before_what_bears_its_name_alone(store: DiskStore) -> None:
+    others = [memory(f"skied in week {number}") for number in range(20)]
+    put(store, memory("skied near Bergen"), memory("Bergen, Bergen", tags=("Bergen",)), *others)
+    assert found(store, "skied Bergen")[:2] == ["skied near Bergen", "Bergen, Bergen"]
+    assert found(store, "walked Bergen")[:2] == ["Bergen, Bergen", "skied near Bergen"]
+
+
 # --- words --------------------------------------------------------------------------------------------------------
 
 
