@@ -414,7 +414,7 @@ class MemoryVerbs(Family):
             )
         how = request(fold, detail, budget_tokens, by_ranks, min_relevance, plan=in_mode)
         kinds = {types} if isinstance(types, str) else set(types or ())
-        results = await self._engine.search(
+        results = await self._engine.find(
             continuing(
                 asked,
                 how,
@@ -425,6 +425,7 @@ class MemoryVerbs(Family):
             how,
             assist=assisted if in_mode is None else Assist.NONE,
             language_model=language_model,
+            is_search=True,
         )
         if not include_linked:
             return results

@@ -325,21 +325,18 @@ class Engine:
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
-    async def find(self, query: Query, *, is_search: bool = False) -> Results:
-        """Answer a query that has been checked, from every layer. What a verb looks up for itself is no search of
-        anybody's, so `stats` does not count whether it found something."""
-        return await self.search(query, AS_FOUND, is_search=is_search)
-
-    async def search(
+    async def find(
         self,
         query: Query,
-        request: Request,
+        request: Request = AS_FOUND,
         *,
         assist: Assist = Assist.NONE,
         language_model: LanguageModel | None = None,
-        is_search: bool = True,
+        is_search: bool = False,
     ) -> Results:
-        """The same, answered as the request says; `assist` is what that model does for it, else the configured one."""
+        """Answer a query that has been checked, from every layer and as the request says; `assist` is what that model
+        does for it, else the configured one. What a verb looks up for itself is no search of anybody's, so `stats` does
+        not count whether it found something."""
         await self.opened()
         if query.context_id is not None:
             query = replace(query, context_id=self.contexts.resolve(query.context_id))
