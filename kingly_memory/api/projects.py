@@ -101,6 +101,8 @@ class Projects(Family):
         if name == end:
             raise InvalidInput(field, f"{validation.shown(name)!r} cannot become part of itself; name another project")
         await engine.flush()
+        if project_and_user(engine.space)[1] is None:  # nothing of the project stays behind
+            await engine.read(partial(engine.runtime.remotes_follow, name, end))
         memories = documents = merged = 0
         for start in spaces:
             to = space_of(end, project_and_user(start)[1])

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Self
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from kingly_memory.router.engine import Engine
 
 log = logging.getLogger("kingly_memory")
+
+
+def _remotes_follow(home: Path, project: str, into: str) -> None:
+    from kingly_memory.adapters.local import remote_record  # few routers rename a project
+
+    remote_record.follow(home, project, into)
 
 
 class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
@@ -125,6 +132,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             name_at=parts.remote_name,
             erase_records=parts.erase_records(place),
             check_trusted=partial(check_trusted, place.home),
+            remotes_follow=partial(_remotes_follow, place.home),
         )
         return cls(Engine(runtime))
 

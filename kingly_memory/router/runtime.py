@@ -70,12 +70,13 @@ class Runtime:
         name_at: Callable[[str], str | None] = lambda _: None,
         erase_records: Callable[[Sequence[str]], int],
         check_trusted: Callable[[], None] = lambda: None,
+        remotes_follow: Callable[[str, str], None] = lambda _project, _into: None,
     ) -> None:
         """`station` is that of the router itself, whose project is sent to the remotes that its routes name.
         `embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
         answered by besides the words; `injections` remembers what sessions of a space were told; `name_at` says what
         the store calls the remote at an address; `check_trusted` raises StoreUntrusted where the user has neither made
-        the home nor trusted it."""
+        the home nor trusted it; `remotes_follow` has what was added to a project go on for the one that it becomes."""
         self.station = station
         self.services = Services(store, clock, settings, observers, chance, erase_records)
         self.strength = StrengthRules.of(settings)
@@ -85,6 +86,7 @@ class Runtime:
         self.language_model = language_model
         self.name_at = name_at
         self.check_trusted = check_trusted
+        self.remotes_follow = remotes_follow
         self.threads = SharedThreads("kingly-reader", 4)
         self.embedding_thread = SharedThreads("kingly-vectors", 1)
         self.question_threads = SharedThreads("kingly-questions", 2)

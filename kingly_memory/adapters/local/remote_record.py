@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kingly_memory.adapters.local.folder import locked
-from kingly_memory.home.own_files import write_json
+from kingly_memory.dataclass import replace
+from kingly_memory.home.own_files import write_json, writing_to
 from kingly_memory.home.place import added_remotes
 from kingly_memory.home.remote_names import AddedRemote, homes
 
@@ -49,3 +50,13 @@ def drop(home: Path, gone: Callable[[AddedRemote], bool] = lambda _: True) -> li
             if remote.token_file is not None and Path(remote.token_file).parent == tokens():
                 Path(remote.token_file).unlink(missing_ok=True)
     return dropped
+
+
+def follow(home: Path, project: str, into: str) -> None:
+    """The project becomes `into`, to which its remotes are added too. Raises InvalidSetting, StoreError."""
+    if not any(one.project == project for one in homes(added_remotes()).get(os.path.realpath(home), [])):
+        return
+    with writing_to(added_remotes().parent), changing(home) as record:
+        there = {one.name for one in record if one.project == into}
+        kept = [one for one in record if one.project != project or one.name not in there]
+        record[:] = [replace(one, project=into) if one.project == project else one for one in kept]

@@ -15,6 +15,7 @@ import pytest
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.adapters.local import remote_record
 from kingly_memory.adapters.local.folder import locked
+from kingly_memory.home import remote_names
 from kingly_memory.home.place import Place, added_remotes
 from tests.cli_runner import Run, hurry, runner
 from tests.scripted.remote import ScriptedRemote
@@ -253,6 +254,33 @@ def test_a_name_stands_for_one_address_in_a_home(run: Run) -> None:
     assert (refused.code, "cannot be a remote's name" in refused.err) == (2, True)
     unknown = run("search", "x", "--remote", "lab")
     assert (unknown.code, "`kingly-memory remotes add lab URL` adds it" in unknown.err) == (2, True)
+
+
+@pytest.mark.requirement("N9")
+@pytest.mark.parametrize("verb", ["rename", "merge"])
+def test_the_remotes_of_a_project_are_those_of_what_it_becomes(run: Run, server: ScriptedRemote, verb: str) -> None:
+    run("remotes", "add", "team", server.url, "--project", "old")
+    run("remotes", "add", "away", NOBODY, "--offline", "--project", "old")
+    run("remotes", "add", "away", NOBODY, "--offline", "--project", "other")
+    run("store", "refunds take three days", "--project", "old")
+    if verb == "merge":
+        run("store", "the vault has the key", "--project", "new")
+        run("remotes", "add", "away", NOBODY, "--offline", "--project", "new")
+
+    assert run("projects", verb, "old", "new").code == 0
+
+    assert "on team" in run("store", "mail goes out on Mondays", "--project", "new", "--wait", "5").out
+    added = [(one.name, one.project) for one in remote_names.added(added_remotes(), Place.resolve().home)]
+    assert sorted(added) == [("away", "new"), ("away", "other"), ("team", "new")]
+
+
+@pytest.mark.requirement("N9")
+def test_a_user_who_moves_memories_alone_takes_no_remote_from_the_others(run: Run) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline", "--project", "old")
+    run("store", "ann is seasick", "--project", "old", "--user", "ann")
+    assert run("projects", "rename", "old", "mine", "--user", "ann").code == 0
+    [kept] = remote_names.added(added_remotes(), Place.resolve().home)
+    assert kept.project == "old"
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------------
