@@ -162,7 +162,7 @@ def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, n
         return text.state
     memory, before = row.memory, row.memory.metadata
     here, known = _Text(before["said"], memory.updated_at), [*before["earlier"], before["state"]]
-    if request.ended and here.state == request.based_on:  # nobody has to hear of it: it ends everywhere by itself
+    if request.ended and here.state == request.based_on and _has_ended(here.fields, now):  # nobody has to hear of it: it ends everywhere by itself
         _drop(tx, place.id, here.fields)
         tx.erase(place.id)
         return text.state
@@ -179,6 +179,16 @@ def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, n
         _drop(tx, place.id, loser.fields)
     _save(tx, place, winner, [*known, *([] if is_later else [text.state])], memory.revision + 1)
     return winner.state
+
+
+def _has_ended(fields: JsonObject, now: datetime) -> bool:
+    """Whether it names an end that has come, by whose clock ever. Who may not delete may say this of no other one."""
+    ends_at = (fields.get("document") or {}).get("expires_at")
+    try:
+        end = validation.moment("expires_at", ends_at)
+    except InvalidInput:
+        return False
+    return end is not None and end <= now + CLOCKS_APART
 
 
 def _keep_beside(tx: Transaction, place: _Place, loser: _Text, now: datetime) -> None:

@@ -119,10 +119,12 @@ ANYBODY = Grant("anybody here")
 def _needed(request: Request) -> Role:
     if isinstance(request, PutDocuments):
         return max(map(_needed, request.documents), default=Role.WRITE)
+    if isinstance(request, ForgetMemory | PutDocument) and request.purge:
+        return Role.PURGE
     if isinstance(request, ForgetMemory) or (
         isinstance(request, PutDocument) and request.document is None and not request.ended
     ):
-        return Role.PURGE if request.purge else Role.FORGET
+        return Role.FORGET
     return Role.READ if request.reads else Role.WRITE
 
 

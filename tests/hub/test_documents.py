@@ -219,6 +219,18 @@ async def test_a_document_that_ends_ends_everywhere_and_comes_to_nobody_after_th
             assert await all_of(third) == {}
 
 
+@pytest.mark.parametrize("ttl", [None, 7 * 86_400])
+async def test_nobody_deletes_a_document_by_saying_that_it_ended(team: Team, ttl: float | None) -> None:
+    async with sharing(team) as (laptop, desktop):
+        await laptop.documents.put("users", "code", "1234", ttl=ttl)
+        await synced(laptop)
+        [told] = (await team.wires["laptop"].call("list_changes", {"documents": True}))["changes"]
+        ends = {"name": told["name"], "at": told["at"], "based_on": f"{told['digest']}@{told['at']}", "ended": True}
+        await team.wires["desktop"].call("put_document", ends)
+        await synced(desktop)
+        assert await all_of(desktop) == {"users/code": "1234"}
+
+
 async def test_a_document_is_found_on_every_machine_by_what_its_writer_said(team: Team) -> None:
     async with sharing(team) as (laptop, desktop):
         await laptop.documents.put("users", "one", {"name": "Lydia", "note": "oysters"}, index=["name"])
