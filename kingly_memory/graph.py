@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kingly_memory.models import JsonObject
+from kingly_memory.text.names import spelled
 
 TAG = "graph"
 """What every memory of the graph is tagged with."""
@@ -24,6 +25,10 @@ class Entity(NamedTuple):
 
     def to_json(self) -> JsonObject:
         return {"name": self.name, "entityType": self.entity_type, "observations": [*self.observations]}
+
+    def spelled(self) -> Entity:
+        """With its name as keys are spelled."""
+        return self._replace(name=spelled(self.name))
 
     @property
     def heading(self) -> str:
@@ -47,6 +52,10 @@ class Relation(NamedTuple):
     source: str
     target: str
     relation_type: str
+
+    def spelled(self) -> Relation:
+        """With the names of its ends as keys are spelled."""
+        return self._replace(source=spelled(self.source), target=spelled(self.target))
 
     def to_json(self) -> JsonObject:
         return {"from": self.source, "to": self.target, "relationType": self.relation_type}
@@ -85,7 +94,8 @@ def from_json(data: Any) -> Entity | Relation | None:
     """What a line of the reference server's file says; None for something else."""
     match data:
         case {"type": "entity", "name": str(name), "entityType": str(kind), "observations": list(observed)}:
-            return Entity(name, kind, tuple(observed)) if all(isinstance(text, str) for text in observed) else None
+            is_sound = all(isinstance(text, str) for text in observed)
+            return Entity(name, kind, tuple(observed)).spelled() if is_sound else None
         case {"type": "relation", "from": str(source), "to": str(target), "relationType": str(kind)}:
-            return Relation(source, target, kind)
+            return Relation(source, target, kind).spelled()
     return None

@@ -36,6 +36,7 @@ from kingly_memory.models import (
     Scope,
     as_utc,
 )
+from kingly_memory.text.names import spelled
 from kingly_memory.text.writing import is_short
 
 KEY_LIMIT = 512
@@ -320,7 +321,7 @@ def label(name: str, value: object) -> str | None:
 
 @lru_cache(maxsize=4_096)  # the same tags, agents and contexts are said of many memories
 def _label(name: str, value: str) -> str:
-    text = mended(value)
+    text = spelled(value)
     if not text.strip():
         raise InvalidInput(name, "is empty; leave it out instead")
     if len(text) > KEY_LIMIT:

@@ -15,6 +15,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import write
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import Stored, WriteContext
+from kingly_memory.text.names import spelled
 
 T = TypeVar("T")
 MOST_FOUND = 10
@@ -29,7 +30,7 @@ class Graph(Family):
     async def create_entities(self, entities: Iterable[Entity]) -> tuple[Entity, ...]:
         """Add entities, and answer with those that are new: one that is there stays as it is. Raises InvalidInput,
         StoreError."""
-        given = list(entities)
+        given = [entity.spelled() for entity in entities]
         for entity in given:
             validation.required("name", entity.name)
             validation.label("entityType", entity.entity_type if entity.entity_type.strip() else None)
@@ -47,7 +48,7 @@ class Graph(Family):
     async def create_relations(self, relations: Iterable[Relation]) -> tuple[Relation, ...]:
         """Add relations, whether or not their ends are there, and answer with those that are new. Raises InvalidInput,
         StoreError."""
-        given = dict.fromkeys(relations)
+        given = dict.fromkeys(relation.spelled() for relation in relations)
         for relation in given:
             for name, text in relation.to_json().items():
                 validation.required(name, text)
@@ -59,7 +60,7 @@ class Graph(Family):
     async def add_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[str, ...], ...]:
         """Add observations, each named with its entity, and answer with those of each that are new. Raises InvalidInput
         where an entity is not there, StoreError."""
-        given = list(observations)
+        given = [(spelled(name), contents) for name, contents in observations]
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], list[tuple[str, ...]]]:
             stored, added = list[Stored](), list[tuple[str, ...]]()
@@ -77,12 +78,12 @@ class Graph(Family):
 
     async def delete_entities(self, names: Iterable[str]) -> None:
         """Forget entities, and the relations that begin or end at them. Raises StoreError."""
-        gone = set(names)
+        gone = set(map(spelled, names))
         await self._forget(lambda part: bool(gone.intersection(_ends(part))))
 
     async def delete_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> None:
         """Take observations away, each named with its entity. Raises StoreError."""
-        given = list(observations)
+        given = [(spelled(name), contents) for name, contents in observations]
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], None]:
             stored = list[Stored]()
@@ -97,7 +98,7 @@ class Graph(Family):
 
     async def delete_relations(self, relations: Iterable[Relation]) -> None:
         """Forget relations. Raises StoreError."""
-        await self._forget(set(relations).__contains__)
+        await self._forget({relation.spelled() for relation in relations}.__contains__)
 
     async def read(self) -> KnowledgeGraph:
         """The whole graph, archived parts too. Raises StoreError."""
@@ -105,7 +106,7 @@ class Graph(Family):
 
     async def open_nodes(self, names: Iterable[str]) -> KnowledgeGraph:
         """The entities of those names, and the relations that begin or end at them. Raises StoreError."""
-        return _about(await self.read(), set(names))
+        return _about(await self.read(), set(map(spelled, names)))
 
     async def search_nodes(self, query: str) -> KnowledgeGraph:
         """The entities that hold the query in their name, type or observations, in whatever case; else those that a

@@ -145,7 +145,7 @@ def write_json(path: Path, value: object) -> None:
     fresh = path.with_suffix(".new")
     with os.fdopen(opened(fresh, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8") as file:
         file.truncate(0)
-        json.dump(value, file, ensure_ascii=False, indent=1)
+        json.dump(value, file, indent=1)  # in ASCII: it names paths, which need not be UTF-8
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())

@@ -11,6 +11,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import RemoteUse, project_and_user, space_of
+from kingly_memory.text.names import spelled
 
 if TYPE_CHECKING:  # read where several remotes are named
     from kingly_memory.home.remote_names import Addresses, RemotePlace
@@ -92,9 +93,9 @@ class Place:
         named = project or env.get("KINGLY_PROJECT")
         place = cls(
             home=chosen_home,
-            project=named or (owner.name if owner else "") or "default",
-            agent=agent or env.get("KINGLY_AGENT") or None,
-            user=user or env.get("KINGLY_USER") or None,
+            project=spelled(named or (owner.name if owner else "") or "default"),
+            agent=spelled(agent or env.get("KINGLY_AGENT") or "") or None,
+            user=spelled(user or env.get("KINGLY_USER") or "") or None,
             is_named_by_folder=not named and owner is not None,
         )
         addresses = (env.get("KINGLY_REMOTE") or None) if remote is None else remote

@@ -162,7 +162,8 @@ def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, n
         return text.state
     memory, before = row.memory, row.memory.metadata
     here, known = _Text(before["said"], memory.updated_at), [*before["earlier"], before["state"]]
-    if request.ended and here.state == request.based_on and _has_ended(here.fields, now):  # nobody has to hear of it: it ends everywhere by itself
+    is_current = here.state == request.based_on
+    if request.ended and is_current and _has_ended(here.fields, now):  # everywhere, so nobody has to hear of it
         _drop(tx, place.id, here.fields)
         tx.erase(place.id)
         return text.state

@@ -24,6 +24,7 @@ from kingly_memory.ports import Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.thread_lookup import all_facets
 from kingly_memory.router.write import WriteContext
+from kingly_memory.text.names import spelled
 from kingly_memory.validation import KEY_LIMIT, Imported
 
 FACET = "note"
@@ -71,7 +72,7 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
     base, ours = _folder(found, all_known)
     folder = PurePosixPath(found.folder)
     inner = folder.relative_to(base) if folder.is_relative_to(base) else PurePosixPath()
-    notes = [replace(note, path=(inner / note.path).as_posix()) for note in found.notes]
+    notes = list(_named(inner, found.notes))
     if not notes and ours:
         return NotesPlan((), 0, stays=sum(not one.is_gone for one in ours))
     of_note = _paired(notes, ours)
@@ -101,9 +102,11 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
             fate = "moved" if has_moved else "unchanged"
             fate = fate if known.facet["said"] == note.digest else "revised"
             steps.append(NoteStep(memory_id, note, key, facet, fate))
-    unread = [inner / PurePosixPath(path).relative_to(folder) for path in found.unread if path != found.folder]
+    inside = [inner / PurePosixPath(path).relative_to(folder) for path in found.unread if path != found.folder]
+    unread = [spelled(path.as_posix()) for path in inside]
     for known in ours:
-        is_read = found.folder not in found.unread and not any(map(PurePosixPath(known.path).is_relative_to, unread))
+        path = PurePosixPath(spelled(known.path))
+        is_read = found.folder not in found.unread and not any(map(path.is_relative_to, unread))
         if known.id not in ids.values() and not known.is_gone and is_read:
             steps.append(NoteStep(known.id, None, known.row.memory.key, {**known.facet, "said": ""}, "forgotten"))
     is_elsewhere = ours and not folder.is_relative_to(base) and not base.is_relative_to(folder)
@@ -206,6 +209,16 @@ class _Keys:
         raise AssertionError(key)
 
 
+def _named(inner: PurePosixPath, notes: Sequence[ImportedNote]) -> Iterator[ImportedNote]:
+    """The notes by their paths from the folder that is known, spelled as keys are: of two files whose names would be
+    the same then, one keeps its own spelling."""
+    paths = [(inner / note.path).as_posix() for note in notes]
+    files = {path: path for path in paths if path == spelled(path)}
+    for note, path in zip(notes, paths, strict=True):
+        is_alone = files.setdefault(spelled(path), path) == path
+        yield replace(note, path=spelled(path) if is_alone else path)
+
+
 def _key(note: ImportedNote) -> str:
     return (f"{note.path}#{note.heading}" if note.heading else note.path)[:KEY_LIMIT]
 
@@ -222,19 +235,23 @@ def _links(
         file = PurePosixPath(path)
         for name in (path, file.with_suffix("").as_posix(), file.stem, title or ""):
             for part in ("", heading):
-                by_name.setdefault((name.casefold(), part.casefold()), memory_id)
+                by_name.setdefault((_folded(name), _folded(part)), memory_id)
     beside = links.beside(reader, [*ids.values()])
     for note in notes:
         memory_id, targets = ids[note.path, note.heading], dict[str, str]()
         for written in note.links:
             name, _, heading = written.partition("#")
-            place = (name.strip() or note.path).casefold(), heading.strip().casefold()
+            place = _folded(name.strip() or note.path), _folded(heading.strip())
             target = by_name.get(place, memory_id)
             if target != memory_id:
                 targets.setdefault(target, f"[[{written}]]"[:KEY_LIMIT])
         existing = {one.target for one in beside[memory_id] if _is_written(one, memory_id)}
         if existing != targets.keys():
             yield NoteLinks(memory_id, targets)
+
+
+def _folded(name: str) -> str:
+    return spelled(name).casefold()
 
 
 def _is_written(link: links.Link, memory_id: str) -> bool:

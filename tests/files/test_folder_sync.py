@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -66,6 +68,29 @@ def test_a_note_that_is_imported_by_itself_keeps_its_links_to_the_others_and_may
     (folder / "cats.md").unlink()
     run("import", str(folder))
     assert run("links", "work/release.md#Release", "--json").json["links"] == []
+
+
+def test_a_file_whose_name_has_its_accents_apart_is_found_by_what_a_keyboard_types(run: Run, folder: Path) -> None:
+    apart, typed = (normalize(form, "Büro.md") for form in ("NFD", "NFC"))
+    (folder / apart).write_text("# Tür\nThe key of the office.\n")
+    (folder / "cats.md").write_text("Cats sleep in the [[Büro]].\n")
+    run("import", str(folder))
+    assert run("get", f"{typed}#Tür", "--json").json["content"].endswith("office.\n")
+    assert len(run("links", "cats.md", "--json").json["links"]) == 1
+    assert "0 new, 0 revised, 5 as before" in run("import", str(folder)).out
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="both names are one file there")
+def test_two_files_whose_names_differ_in_their_spelling_alone_are_two_notes(run: Run, folder: Path) -> None:
+    apart, typed = (normalize(form, "Büro.md") for form in ("NFD", "NFC"))
+    (folder / apart).write_text("The key of the office.\n")
+    run("import", str(folder))
+    before = {*keys(run).values()}
+    (folder / typed).write_text("The key of the other office.\n")
+    assert "1 new, 0 revised, 4 as before, 1 moved" in run("import", str(folder)).out
+    (folder / apart).write_bytes(b"\xff")
+    run("import", str(folder))
+    assert before < {*keys(run).values()}
 
 
 def linked(folder: Path) -> str:

@@ -22,6 +22,7 @@ from kingly_memory.adapters.files.reading import Problem, attempt, canonical, po
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import ImportedNote
+from kingly_memory.text.names import spelled
 from kingly_memory.validation import TAGS_LIMIT, Draft, draft, shown
 
 FORMAT = "notes"
@@ -205,7 +206,7 @@ def _file(path: Path, root: Path) -> Iterator[ImportedNote | PassedOver | Proble
     if not parts:
         yield PassedOver(path, "empty")
     for number, section in enumerate(parts):
-        name = fields.title(section.heading) or ""
+        name = spelled(fields.title(section.heading) or "")
         numbered = chain([name], (f"{name} ({times})" for times in count(2)))
         heading = next(heading for heading in numbered if heading not in headings)
         headings.add(heading)
