@@ -20,7 +20,7 @@ from kingly_memory.adapters.local.folder import locked
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
-from kingly_memory.home.own_files import make_folder
+from kingly_memory.home.own_files import make_folder, write_json
 from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, PutDocument, PutDocuments, Request
 from kingly_memory.models import JsonObject
@@ -182,13 +182,8 @@ class Grants:
 
     def write(self, home: Path) -> None:
         """Raises OSError."""
-        from kingly_memory.adapters.files.atomic import replacing
-
         tokens = {key: grant.to_json() for key, grant in self.by_digest.items()}
-        content = {"is_needed": self.is_needed, "tokens": tokens, "quotas": dict(self.quotas)}
-        with replacing(home / FILE) as file:
-            json.dump(content, file, ensure_ascii=False, indent=1)
-            file.write("\n")
+        write_json(home / FILE, {"is_needed": self.is_needed, "tokens": tokens, "quotas": dict(self.quotas)})
 
 
 @contextmanager

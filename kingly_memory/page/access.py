@@ -10,7 +10,8 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Mapping
-from http import HTTPStatus
+
+from kingly_memory.hub.access import Refusal
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -53,14 +54,13 @@ class Access:
             self._link = None
         return is_right
 
-    def refused(self, headers: Mapping[str, str]) -> tuple[HTTPStatus, str] | None:
-        """Why not even a file is sent, or None. `headers` has lower-case names."""
+    def check_names(self, headers: Mapping[str, str]) -> None:
+        """Raise Refusal for a request that is not even sent a file. `headers` has lower-case names."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if host not in self._hosts:
-            return HTTPStatus.MISDIRECTED_REQUEST, "this page answers under 127.0.0.1 and localhost alone"
+            raise Refusal(421, "this page answers under 127.0.0.1 and localhost alone")
         if origin is not None and origin != f"http://{host}":
-            return HTTPStatus.FORBIDDEN, "this page answers no page of another server"
-        return None
+            raise Refusal(403, "this page answers no page of another server")
 
     def knows(self, cookies: Mapping[str, str]) -> bool:
         return hmac.compare_digest(self._cookie.encode(), cookies.get(self.cookie_name, "").encode(errors="replace"))

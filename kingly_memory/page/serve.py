@@ -20,6 +20,7 @@ from starlette.routing import Route
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.errors import KinglyMemoryError, StoreError, StoreUntrusted
+from kingly_memory.hub.access import Refusal
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.page import memories, overview, prompts, work
 from kingly_memory.page.access import AGAIN, HEADERS, Access
@@ -87,17 +88,17 @@ class Page:
 
         async def answer(request: Request) -> Response:
             begun = perf_counter()
-            refused = self._access.refused(request.headers)
-            if refused is not None:
-                return _SITE.plain(refused[1], refused[0])
-            if self._access.exchange(request.query_params.get("token", "")):
-                welcome = _SITE.welcome()
-                welcome.headers["Set-Cookie"] = self._access.cookie
-                return welcome
-            if not self._access.knows(request.cookies):
-                return _SITE.plain(f"This page is for who began it: {AGAIN}.", 401)
             try:
-                response = await inner(request)
+                self._access.check_names(request.headers)
+                if self._access.exchange(request.query_params.get("token", "")):
+                    response = _SITE.welcome()
+                    response.headers["Set-Cookie"] = self._access.cookie
+                elif self._access.knows(request.cookies):
+                    response = await inner(request)
+                else:
+                    raise Refusal(401, f"This page is for who began it: {AGAIN}.")
+            except Refusal as refused:
+                response = _SITE.plain(refused.reason, refused.status)
             except (KinglyMemoryError, ValueError) as error:
                 status = 400 if isinstance(error, ValueError) else 503 if isinstance(error, StoreError) else 500
                 response = _SITE.plain(str(error), status)
@@ -129,9 +130,7 @@ class Page:
     async def _do(self, request: Request) -> Response:
         posted = await form_fields(request, LARGEST_FORM_BYTES)
         if not self._access.is_sealed(posted.get("seal", [""])[0]):
-            return _SITE.plain(
-                "this form is not of this page, or of one that has ended; go back and load it again", 403
-            )
+            raise Refusal(403, "this form is not of this page, or of one that has ended; go back and load it again")
         calls = request.path_params["calls"]
         if calls == TRUST.calls:
             await asyncio.to_thread(parts.trust_home, self._place, self._settings)
@@ -139,7 +138,7 @@ class Page:
             return RedirectResponse(own(posted.get("back", ["/"])[0]), 303, HEADERS)
         verb = OFFERED.get(calls)
         if verb is None:
-            return _SITE.plain("nothing is done under that name", 404)
+            raise Refusal(404, "nothing is done under that name")
         viewed = self._page_request(request, posted.get("in", [""])[0])
         done = await do(viewed, verb, posted)
         if isinstance(done, View):
