@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
@@ -18,6 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kingly_memory.hub.access import CALLER, Gate, Refusal
 from kingly_memory.observe import log
 from kingly_memory.validation import mended
+
+if TYPE_CHECKING:
+    from mcp.types import JSONRPCMessage
 
 BODY_LIMIT_BYTES = 8 * 1024 * 1024
 """A memory of 1 MiB may grow sixfold when it is written as JSON inside JSON."""
@@ -100,7 +102,6 @@ NO_MESSAGE = "this is not a JSON-RPC message"
 
 _THREAD_ABOVE_BYTES = 65_536
 """Reading more JSON than this takes long enough to be felt on the event loop."""
-_PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]|-?\d+[.eE])')
 
 
 class Door:
@@ -131,26 +132,21 @@ class Door:
 
 
 def _readable(body: bytes) -> bytes:
-    """A message that the SDK can read. Raises Refusal."""
-    if has_strange_id(body):
-        raise Refusal(400, STRANGE_ID)
-    message = mended_body(body)
-    if not _is_message(message):
-        raise Refusal(400, NO_MESSAGE)
-    return message
-
-
-def _is_message(body: bytes) -> bool:
-    """False for JSON that is no JSON-RPC: the SDK would answer with all that it holds. What is no JSON at all it says
-    itself."""
+    """A message that the SDK can read; what is no JSON at all it says itself. Raises Refusal for JSON that is no
+    JSON-RPC: the SDK would answer with all that it holds."""
     from mcp.types import jsonrpc_message_adapter  # which few calls of a hub need
     from pydantic import ValidationError
 
+    message = mended_body(body)
     try:
-        jsonrpc_message_adapter.validate_json(body, by_name=False)
+        read = jsonrpc_message_adapter.validate_json(message, by_name=False, extra="allow")
     except ValidationError as error:
-        return any(one["type"] == "json_invalid" for one in error.errors(include_input=False, include_url=False))
-    return True
+        if all(one["type"] != "json_invalid" for one in error.errors(include_input=False, include_url=False)):
+            raise Refusal(400, NO_MESSAGE) from None
+    else:
+        if has_strange_id(read):
+            raise Refusal(400, STRANGE_ID)
+    return message
 
 
 def refused(refusal: Refusal) -> Response:
@@ -159,18 +155,10 @@ def refused(refusal: Refusal) -> Response:
     return Response(json.dumps(body), refusal.status, _HEADERS.get(refusal.status), "application/json")
 
 
-def has_strange_id(line: bytes) -> bool:
-    """True for a request whose id is neither text nor a whole number: the SDK would take it for a notification, which
-    nobody answers."""
-    if _PERHAPS_STRANGE.search(line) is None:
-        return False
-    try:
-        value = json.loads(line.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(value, dict) or "method" not in value or "id" not in value:
-        return False
-    return isinstance(value["id"], bool) or not isinstance(value["id"], str | int)
+def has_strange_id(message: JSONRPCMessage) -> bool:
+    """True for a request whose id is neither text nor a whole number: the SDK takes it for a notification, which nobody
+    answers. The message was read with whatever else it holds."""
+    return "id" in (message.model_extra or {})
 
 
 def mended_body(body: bytes) -> bytes:

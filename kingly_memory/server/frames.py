@@ -39,18 +39,22 @@ class Unreadable(ValueError):
 
 def message(line: bytes) -> JSONRPCMessage:
     """The message of a line. Bytes that are no text and lone surrogates become U+FFFD. Raises Unreadable."""
-    if has_strange_id(line):
-        raise _unreadable(INVALID_REQUEST, STRANGE_ID, None)
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        read = jsonrpc_message_adapter.validate_json(line, by_name=False, extra="allow")
     except ValidationError:
-        pass
+        read = _mended(line)
+    if has_strange_id(read):
+        raise _unreadable(INVALID_REQUEST, STRANGE_ID, None)
+    return read
+
+
+def _mended(line: bytes) -> JSONRPCMessage:
     try:
         value = mended_tree(json.loads(line.decode(errors="replace")))
     except (ValueError, RecursionError):
         raise _unreadable(PARSE_ERROR, "this is not JSON that can be read", request_id(line, line)) from None
     try:
-        return jsonrpc_message_adapter.validate_python(value, by_name=False)
+        return jsonrpc_message_adapter.validate_python(value, by_name=False, extra="allow")
     except ValidationError:
         message_id = value.get("id") if isinstance(value, dict) else None
         usable_id = message_id if isinstance(message_id, str | int) and not isinstance(message_id, bool) else None
