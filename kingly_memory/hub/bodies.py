@@ -123,9 +123,9 @@ class Door:
                 # There is no session, and so nothing that a stream opened with GET could ever bring.
                 raise Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")
             async with self._bodies.arrived(request) as body:
+                sdk = await self._sdk()  # first, in its own thread: a message is read with a part of it
                 is_short = len(body) <= _THREAD_ABOVE_BYTES
                 message = _readable(body) if is_short else await to_thread.run_sync(_readable, body)
-                sdk = await self._sdk()
                 await sdk(*_relayed(scope, message, receive), send)
         except Refusal as refusal:
             await refused(refusal)(scope, receive, send)
