@@ -869,8 +869,8 @@ class SyncMemoryRouter(Portal):
         revisions, passages, vectors, links and what an audit says of them go, out of free pages and logs of the store
         too. A tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What
         is pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
-        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
-        project.
+        InvalidInput, and then purges nothing; StoreError, after which it can be repeated. What an interrupted one has
+        erased leaves the files with the next purge, sweep or sync.
         """
         return self._call(
             lambda: self._awaiting.purge(

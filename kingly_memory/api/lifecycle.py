@@ -143,8 +143,8 @@ class LifecycleVerbs(Family):
         revisions, passages, vectors, links and what an audit says of them go, out of free pages and logs of the store
         too. A tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What
         is pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
-        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
-        project.
+        InvalidInput, and then purges nothing; StoreError, after which it can be repeated. What an interrupted one has
+        erased leaves the files with the next purge, sweep or sync.
         """
         from kingly_memory.router import purging
 
@@ -157,6 +157,8 @@ class LifecycleVerbs(Family):
             )
         engine = self._engine
         await engine.opened()
+        if not dry_run:
+            await purging.scrub_rest(engine.services)
         whole = await self._whole(user) if whole_project or user is not None else []
         names = [space.name for space in whole]
         if key_or_id is not None:

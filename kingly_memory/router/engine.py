@@ -310,6 +310,7 @@ class Engine:
         ids = tuple(memory.id for memory in gone)
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
+        await self.write(purging.scrubbed(buried))
         if (logs := self.runtime.injections) is not None:
             await self.read(lambda: purging.purge_prompts(logs, buried, [*gone, *(row.memory for row in rows)], whole))
         return purging.Purged(
@@ -401,10 +402,11 @@ class Engine:
             await self.write(write.drop_revisions(crowded, kept))
             self.wake()
             await self.write(contexts.tidy(self.now_s(), self.runtime.context_rules))
-            from kingly_memory.router import documents  # which no other work of this class needs
+            from kingly_memory.router import documents, purging  # which little else of this class needs
 
             while await self.write(documents.tidy(self.now_s())):
                 pass
+            await purging.scrub_rest(self.services)
             await self.read(lambda: self.store.read_share(self.now_s()))
             self.services.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
         return report

@@ -6,6 +6,7 @@ What was purged leaves a tombstone: the id, the project and times, without conte
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from kingly_memory.router.delivery import shared
 from kingly_memory.router.delivery.outbox import every_remote
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.lifecycle import summaries
+from kingly_memory.router.services import Services
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.thread_lookup import ATTENTION
 from kingly_memory.router.view import pages
@@ -28,6 +30,10 @@ from kingly_memory.router.write import WriteContext
 
 AT_ONCE = 50
 """Memories that are purged in one transaction."""
+UNSCRUBBED = "unscrubbed"
+"""The facet of what was purged, until no byte of it is left in the files: whoever purges or sweeps next, or takes in a
+page of a hub, goes on with that where it was interrupted."""
+_SCRUBBED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,7 @@ def purge(
     model_replies.drop(transaction)
     for memory in gone:
         contexts.purged(transaction, memory)
+        transaction.set_facet(UNSCRUBBED, memory.id, {})
     erase_records([memory.content for memory in gone])
     return Erased(gone, by_remote, copies)
 
@@ -153,6 +160,21 @@ def purge_rest(transaction: Transaction, space: str, agents: Iterable[str | None
     model_replies.drop(transaction)
     shared.leave(transaction, space, now, purged=True)
     return transaction.documents.purge(space)
+
+
+async def scrub_rest(services: Services) -> None:
+    """Leave no byte in the files of what was purged, where that has not been done yet. Raises StoreError."""
+    store = services.store
+    while gone := [one for one, _ in store.reader.facets_named(UNSCRUBBED, _SCRUBBED_AT_ONCE)]:
+        await asyncio.to_thread(store.scrub, gone)
+        await services.write(scrubbed(gone))
+
+
+@in_transaction
+def scrubbed(transaction: Transaction, ids: Iterable[str]) -> None:
+    """No byte of these is left."""
+    for memory_id in ids:
+        transaction.set_facet(UNSCRUBBED, memory_id, None)
 
 
 def purge_prompts(

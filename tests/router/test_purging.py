@@ -56,6 +56,31 @@ def test_no_log_of_prompts_names_what_was_purged(memory: SyncMemoryRouter, tmp_p
 
 
 @pytest.mark.requirement("N10")
+@pytest.mark.parametrize("verb", ["purge", "sweep"])
+def test_what_an_interrupted_purge_has_erased_leaves_the_files_with_the_next_one_or_a_sweep(
+    memory: SyncMemoryRouter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise StoreBusy(1.0)
+
+    memory.store(SECRET, tags=["private"])
+    with monkeypatch.context() as patch:
+        patch.setattr("kingly_memory.adapters.local.scrubbing.scrub", interrupted)
+        with pytest.raises(StoreBusy):
+            memory.purge(tags=["private"])
+    assert left(tmp_path / "home", WORD)
+    if verb == "sweep":
+        memory.sweep()
+    else:
+        with pytest.raises(InvalidInput, match="no memory of this project has the tag 'private'"):
+            memory.purge(tags=["private"])
+    assert left(tmp_path / "home", WORD) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("kingly_memory.adapters.local.scrubbing.scrub", interrupted)
+        memory.sweep()  # once is enough
+
+
+@pytest.mark.requirement("N10")
 def test_a_purge_that_could_not_clear_the_audit_has_purged_nothing_and_can_be_repeated(
     memory: SyncMemoryRouter, tmp_path: Path
 ) -> None:

@@ -27,7 +27,6 @@ transaction, too: it stays until the files of the home are scrubbed.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -83,8 +82,6 @@ _CLOCKS_APART = timedelta(days=1)
 """How far ahead of our clock a hub's may be."""
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NEWER = "it no longer lists changes in a way that is known here; install the version of the hub"
-_UNSCRUBBED = "unscrubbed"
-_SCRUBBED_AT_ONCE = 1_000
 CHANGES_AT_ONCE, CHANGES_BESIDE_CALLERS = 100, 10
 """In a page, which is written in one transaction: a verb that is called meanwhile waits for a page of the latter."""
 
@@ -141,7 +138,7 @@ class Reading:
                 more.append((space, cursor))
         self._worked_s = time.monotonic() - began_s
         if not more:  # a scrub looks through the whole store: one for all pages
-            await self._scrub()
+            await purging.scrub_rest(self._services)
         return news, more
 
     def _feeds(self, known: JsonObject | None) -> Feeds:
@@ -171,18 +168,6 @@ class Reading:
                 transaction.set_facet("remote", self._remote, {**known, "refused": refusals})
 
         await self._services.write(change)
-
-    async def _scrub(self) -> None:
-        """Leave no byte in the files of what was purged elsewhere, also where an earlier scrub was interrupted."""
-        store = self._services.store
-        while gone := [one for one, _ in store.reader.facets_named(_UNSCRUBBED, _SCRUBBED_AT_ONCE)]:
-            await asyncio.to_thread(store.scrub, gone)
-
-            def done(transaction: Transaction, gone: Sequence[str] = gone) -> None:
-                for memory_id in gone:
-                    transaction.set_facet(_UNSCRUBBED, memory_id, None)
-
-            await self._services.write(done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +209,7 @@ class Pulled:
             if pulled_documents.take(transaction, self.remote, entry, self.context.now):
                 news += 1
                 if entry.purged:
-                    transaction.set_facet(_UNSCRUBBED, entry.name, {})
+                    transaction.set_facet(purging.UNSCRUBBED, entry.name, {})
         self._read(transaction, cursor, page)
         return news
 
@@ -405,9 +390,7 @@ class Pulled:
             return False
         context = replace(self.context, now=forgotten_at)
         if entry.purged:
-            gone = purging.purge([row.memory.id], context, self.services.erase_records)(transaction).memories
-            for memory in gone:
-                transaction.set_facet(_UNSCRUBBED, memory.id, {})
+            purging.purge([row.memory.id], context, self.services.erase_records)(transaction)
         else:
             write.forget(row.memory.id, context)(transaction)
         return True
