@@ -103,6 +103,10 @@ def get(options: Options, out: Output) -> Answer:
         # Why it is in the archive is asked of what lies there.
         memory = reader.named([name]).get(name) if options.explain else reader.get(name, options.revision)
         if memory is None:
+            row = reader.find(name)
+            if row is not None and row.status is MemoryStatus.FORGOTTEN and not row.is_tombstone:
+                undo = command(options, "restore", name)
+                raise InvalidInput("key_or_id", f"{name[:200]!r} was forgotten; `{undo}` brings it back")
             raise InArchive(name) if reader.named([name]) else NothingUnder(name)
         remote_id = reader.remote_ids([memory.id]).get(memory.id)
         if not options.explain and options.revision is None:

@@ -324,7 +324,7 @@ def of_remotes(options: Options, place: Place, status: JsonObject, strange: Cont
     for remote in status.get("elsewhere", ()):
         what = f"{counted(remote['waiting'], 'memory')} for {remote['endpoint']}, which is not named here"
         give_up = command(options.but(remote=None), "remotes forget", remote["endpoint"])
-        yield NOTE("waiting", what, f"name it with --remote, or give it up with `{give_up}`")
+        yield NOTE("waiting", what, f"`{adding(remote['endpoint'])}` has it sent, `{give_up}` gives it up")
 
 
 def _link(place: Place, link: JsonObject, sync: str | None, label: str | None) -> Finding:

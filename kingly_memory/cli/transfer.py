@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from kingly_memory import graph
 from kingly_memory.adapters.files import ai, jsonl, kingly_layout, okf
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output
+from kingly_memory.cli.output import Output, documents
 from kingly_memory.cli.place import place_of, reading
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MemoryStatus, project_and_user
@@ -51,13 +51,17 @@ def export(options: Options, out: Output) -> int:
             for line, _ in lines:
                 out.write_utf8(line)
         else:
-            written = 0
+            written = Counter(memories=0)
             with replacing(Path(target)) as exported:
-                for line, is_memory in lines:
+                for line, kind in lines:
                     exported.write(line)
-                    written += is_memory
-            written_to = f"{counted(written, 'memory')} written to {Path(target)}"
-            out.show({"file": str(Path(target)), "memories": written}, [written_to])
+                    written[kind] += 1
+            links, held = written["links"], written["documents"]
+            told = [f"{counted(written['memories'], 'memory')} written to {Path(target)}"]
+            told += [counted(links, "link")] if links else []
+            told += [documents(held)] if held else []
+            data = {"file": str(Path(target)), "memories": written["memories"], "links": links, "documents": held}
+            out.show(data, told)
         if options.layout != jsonl.FORMAT:
             _say_who_is_left_out(reader, out)
         damaged = len(reader.damaged())
@@ -105,36 +109,34 @@ def _say_who_is_left_out(reader: LocalReader, out: Output) -> None:
         out.note(f"without {memories} of {counted(len(of_users), 'user')}; --user NAME writes those of one")
 
 
-def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
-    """Every line of an export, of all users of the project unless the reader is of one, and whether it is a memory as
-    it stands now."""
+def _lines(reader: LocalReader) -> Iterator[tuple[str, str]]:
+    """Every line of an export, of all users of the project unless the reader is of one, and what it is one of."""
     for user, each in reader.of_users():
         yield from _lines_of(each, user)
 
 
-def _graph_lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
+def _graph_lines(reader: LocalReader) -> Iterator[tuple[str, str]]:
     """The knowledge graph as the reference memory server's file has it."""
     for memory, _ in reader.export():
         part = graph.part(memory.key, memory.content, memory.metadata) if graph.TAG in memory.tags else None
         if part is not None:
             kind = "entity" if isinstance(part, graph.Entity) else "relation"
-            yield json.dumps({"type": kind, **part.to_json()}, ensure_ascii=False) + "\n", True
+            yield json.dumps({"type": kind, **part.to_json()}, ensure_ascii=False) + "\n", "memories"
 
 
-def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, bool]]:
+def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, str]]:
     """The lines of one user, or of nobody. Earlier revisions come before the memory as it stands now."""
     ids, contexts = list[str](), dict[str, None]()
     for exported in reader.exported():
         for earlier in exported.earlier:
-            yield jsonl.line(earlier, None) + "\n", False
-        yield jsonl.line(exported.memory, exported.status, exported.beside) + "\n", True
+            yield jsonl.line(earlier, None) + "\n", "revisions"
+        yield jsonl.line(exported.memory, exported.status, exported.beside) + "\n", "memories"
         ids.append(exported.memory.id)
         if exported.memory.scope.context_id is not None:
             contexts[exported.memory.scope.context_id] = None
-    beside = chain(
-        (jsonl.context_line(*context, user) for context in reader.contexts(contexts)),
-        (jsonl.link_line(link.to_json(), user) for link in reader.links_from(ids)),
-        (jsonl.document_line(*document, user) for document in reader.documents()),
-    )
-    for line in beside:
-        yield line + "\n", False
+    for context in reader.contexts(contexts):
+        yield jsonl.context_line(*context, user) + "\n", "contexts"
+    for link in reader.links_from(ids):
+        yield jsonl.link_line(link.to_json(), user) + "\n", "links"
+    for document in reader.documents():
+        yield jsonl.document_line(*document, user) + "\n", "documents"

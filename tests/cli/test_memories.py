@@ -137,6 +137,8 @@ def test_what_was_forgotten_is_listed_by_the_name_that_brings_it_back(run: Run) 
         run("forget", key)
     run("purge", "coffee", "--yes")
     [line] = run("list", "--forgotten").out.splitlines()
+    assert "'tea' was forgotten; `kingly-memory restore tea` brings it back" in run("get", "tea").err
+    assert "nothing is stored under 'coffee'" in run("get", "coffee").err
     assert run("restore", line.split()[0]).out == "restored: tea\n"
     assert run("list", "--forgotten").out == "no memories\n"
 

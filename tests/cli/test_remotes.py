@@ -39,8 +39,10 @@ def line(text: str, beginning: str) -> str:
 def test_status_shows_what_waits_for_a_remote_that_the_command_does_not_name(run: Run) -> None:
     for named in ((), ("--remote", OTHER)):
         said = run("status", *named).out
-        assert WAITING in line(said, "waiting")
-        assert f"`kingly-memory remotes forget {NOBODY}`" in line(said, "waiting")
+        waiting = line(said, "waiting")
+        assert WAITING in waiting
+        assert f"`kingly-memory remotes add NAME {NOBODY}` has it sent" in waiting
+        assert f"`kingly-memory remotes forget {NOBODY}` gives it up" in waiting
         assert run("status", "--json", *named).json["elsewhere"] == [{"endpoint": NOBODY, "waiting": 1}]
     assert line(run("status", "--remote", NOBODY).out, "waiting") == ""
 

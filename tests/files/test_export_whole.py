@@ -29,7 +29,8 @@ def test_links_documents_and_logs_come_along_and_a_repeat_changes_nothing(run: R
         memory.log("chat").append(["a", {"b": 1}, "c"])
         memory.log("chat").pop()
     file = str(tmp_path / "all.jsonl")
-    assert run("export", file, "--home", str(first), "--project", "app").code == 0
+    written = run("export", file, "--home", str(first), "--project", "app").out.splitlines()
+    assert written == [f"2 memories written to {file}", "1 link", "4 documents and log items"]
     place = ("--home", str(second), "--project", "other", "--json")
     told = run("import", file, *place).json
     assert (told["stored"], told["links"], told["documents"], told["items"]) == (2, 1, 2, 2)
