@@ -20,7 +20,7 @@ from kingly_memory.text.writing import ago, counted, duration, shortened
 from kingly_memory.validation import mended
 
 _WIDTH = 100
-_GAP = "  "
+_GAP, _WIDEST = "  ", 40
 _BOLD, _RED, _PLAIN, _ERASED, _CLEARED = "\033[1m", "\033[31m", "\033[0m", "\r\033[K", "\033[H\033[J"
 _TICK_S, _REPORT_S = 1.0, 3.0
 """Seconds between two looks of a terminal's clock, and between two notes of how far a command is elsewhere."""
@@ -175,9 +175,10 @@ class Output:
 
 
 def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole: bool = False) -> list[str]:
-    """Columns as wide as their widest cell; a line ends at the edge of the terminal, unless it is to be shown whole."""
+    """Columns as wide as their widest cell; a line ends at the edge of the terminal, unless it is to be shown whole. A
+    very long cell, such as the key of a note, moves what follows in its own line alone."""
     lines = [list(map(one_line, row)) for row in ([heads] if heads else []) + list(rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths = [min(max(map(len, column)), _WIDEST) for column in zip(*lines, strict=True)]
     printed = []
     for number, line in enumerate(lines):
         row = _GAP.join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)).rstrip()

@@ -105,6 +105,13 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert table([]) == []
 
 
+def test_a_very_long_cell_hides_nothing_of_other_lines() -> None:
+    assert table([("notes/" + "h" * 300, "x"), ("deploy.rule", "two reviews"), ("k" * 40, "y")])[1:] == [
+        f"{'deploy.rule':40}  two reviews",
+        f"{'k' * 40}  y",
+    ]
+
+
 def test_a_long_table_line_is_cut_and_a_fact_is_not() -> None:
     assert len(table([("a", "x" * 500)])[0]) == 100
     assert facts([("a", "x" * 500), ("bb", "y")]) == ["a   " + "x" * 500, "bb  y"]
