@@ -174,8 +174,8 @@ def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub])
 class ByIdentity(PostgresTransaction):
     """Numbers its changes as an identity column does, without a lock."""
 
-    def __init__(self, connection: Any, spaces: Any) -> None:
-        super().__init__(connection, ())
+    def __init__(self, connection: Any, spaces: Any, keys: Any) -> None:
+        super().__init__(connection, (), keys)
         self._before = self._last = dict.fromkeys(spaces, 0)
 
     def _next(self, space: str) -> int:
@@ -273,9 +273,9 @@ def test_what_waits_together_is_committed_together(hubs: list[Hub], monkeypatch:
     hub, batches = hubs[0], list[int]()
     transact = PostgresStore._transact
 
-    def counted(self: PostgresStore, batch: Any) -> Any:
+    def counted(self: PostgresStore, batch: Any, tell: Any) -> Any:
         batches.append(len(batch))
-        return transact(self, batch)
+        return transact(self, batch, tell)
 
     monkeypatch.setattr(PostgresStore, "_transact", counted)
     with ThreadPoolExecutor(32) as callers:

@@ -6,7 +6,6 @@ import os
 import sqlite3
 import sys
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -181,7 +180,11 @@ class DiskStore:
 
     @staticmethod
     def _work(engine: Engine, jobs: SimpleQueue[Job | None]) -> None:
-        commit_together(engine.commit, jobs)
+        def commit(changes: Sequence[Any], tell: Callable[[], None]) -> Sequence[Outcome]:
+            tell()
+            return engine.commit(changes)
+
+        commit_together(commit, jobs)
         engine.close()  # SQLite wants the thread that opened it
 
     def _upgrade(self) -> None:
@@ -214,36 +217,45 @@ class DiskStore:
 
 
 def commit_together(
-    commit: Callable[[Sequence[Any]], Sequence[Outcome]],
+    commit: Callable[[Sequence[Any], Callable[[], None]], Sequence[Outcome]],
     jobs: SimpleQueue[Job | None],
     most: int = LARGEST_BATCH,
-    pause_s: float = 0.0,
 ) -> None:
     """The writer thread of a store: wait for one job, take whatever else is there, `most` of them, and tell all who
-    wait what became of theirs. None says that no more will come. `pause_s`: how long it waits after a batch of several.
-    Then those who were just answered bring their next ones in time for the next batch."""
-    job = jobs.get()
-    while job is not None:
-        batch = [job]
-        while len(batch) < most and not jobs.empty() and (job := jobs.get()) is not None:
-            batch.append(job)
-        try:
-            outcomes = commit([change for change, *_ in batch])
-        except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
-            outcomes = [(None, error)] * len(batch)
+    wait what became of theirs. None says that no more will come.
+
+    `commit` is given the changes of a batch, and a function that tells those who wait for the batch before. It calls
+    that when this thread would wait for something slower: what they do next is then done meanwhile."""
+    committed: list[tuple[Job, Outcome]] = []
+
+    def tell() -> None:
         by_loop: dict[AbstractEventLoop | None, list[_Settled]] = {}
-        for (_, waiting, loop), outcome in zip(batch, outcomes, strict=True):
+        for (_, waiting, loop), outcome in committed:
             by_loop.setdefault(loop, []).append((waiting, outcome))
+        committed.clear()
         for loop, own in by_loop.items():
             if loop is None:
                 _tell([waited for waited in own if waited[0].set_running_or_notify_cancel()])
             else:  # each loop is woken once: with each wake it takes the interpreter from this thread
                 with suppress(RuntimeError):  # the loop has ended, and with it all who waited there
                     loop.call_soon_threadsafe(_tell, own)
+
+    job = jobs.get()
+    while job is not None:
+        batch = [job]
+        while len(batch) < most and not jobs.empty() and (job := jobs.get()) is not None:
+            batch.append(job)
+        try:
+            outcomes = commit([change for change, *_ in batch], tell)
+        except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
+            outcomes = [(None, error)] * len(batch)
+        tell()
+        committed += zip(batch, outcomes, strict=True)
+        if jobs.empty():
+            tell()
         if job is not None:
-            if pause_s and len(batch) > 1:
-                time.sleep(pause_s)
             job = jobs.get()
+    tell()
 
 
 def _tell(outcomes: Sequence[_Settled]) -> None:

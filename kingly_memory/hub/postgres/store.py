@@ -41,9 +41,6 @@ _WAIT_S = 5.0
 _LARGEST_BATCH = 64
 """Changes that one transaction takes together: it holds the locks of all their spaces, and where one of them fails,
 each is tried by itself."""
-_PAUSE_S = 0.001
-"""After a commit of several changes, until those who were told may have brought their next: another commit costs
-several times as much."""
 _ROW = "position, record, status"
 _ADD = (
     "INSERT INTO km_memory(space, key, status, type, context_id, sequence, record, id) SELECT * FROM "
@@ -89,7 +86,7 @@ class PostgresStore:
         self._pool.open()
         self._thread = threading.Thread(
             target=commit_together,
-            args=(self._commit, self._jobs, _LARGEST_BATCH, _PAUSE_S),
+            args=(self._commit, self._jobs, _LARGEST_BATCH),
             name="hub-postgres",
             daemon=True,
         )
@@ -137,26 +134,30 @@ class PostgresStore:
                 raise self._failure(error) from None
         raise AssertionError(statement)
 
-    def _commit(self, batch: Sequence[_Change]) -> list[Outcome]:
+    def _commit(self, batch: Sequence[_Change], tell: Callable[[], None]) -> list[Outcome]:
         """All together, or each by itself where one of them raises."""
         try:
-            return [(value, None) for value in self._transact(batch)]
+            return [(value, None) for value in self._transact(batch, tell)]
         except Exception as error:  # noqa: BLE001  # who waits for the change gets it
             if len(batch) > 1 and not isinstance(error, StoreError):
-                return [outcome for change in batch for outcome in self._commit([change])]
+                return [outcome for change in batch for outcome in self._commit([change], tell)]
             return [(None, self._failure(error) if isinstance(error, psycopg.Error) else error)] * len(batch)
 
-    def _transact(self, batch: Sequence[_Change]) -> list[Any]:
-        """Raises StoreError where the database cannot be reached, and what a change or a statement of one raises."""
+    def _transact(self, batch: Sequence[_Change], tell: Callable[[], None]) -> list[Any]:
+        """`tell` is called while the database commits. Raises StoreError where it cannot be reached, and what a change
+        or a statement of one raises."""
         for is_last in (False, True):
             is_committing = False
             try:
-                with self._pool.connection() as connection, connection.transaction(), connection.pipeline():
-                    transaction = PostgresTransaction(connection, {space for _, space, _ in batch})
-                    transaction.look_up({(space, key) for _, space, keys in batch for key in keys})
+                with self._pool.connection() as connection, connection.pipeline():
+                    connection.execute("BEGIN")
+                    keys = {(space, key) for _, space, keys in batch for key in keys}
+                    transaction = PostgresTransaction(connection, {space for _, space, _ in batch}, keys)
                     values = [change(cast("Transaction", transaction)) for change, _, _ in batch]
                     transaction.finish()
                     is_committing = True
+                    connection.execute("COMMIT")
+                    tell()
                 return values
             except psycopg.OperationalError as error:
                 # A commit whose answer was lost may have been made: its sender knows the key to repeat it under.
@@ -229,7 +230,10 @@ class _PostgresLookups(rows.SqlLookups):
 class PostgresTransaction(_PostgresLookups):
     """What a hub's changes use of `ports.Transaction`. They save memories of those spaces, whose feeds it locks."""
 
-    def __init__(self, connection: Connection[Any], spaces: Collection[str]) -> None:
+    def __init__(
+        self, connection: Connection[Any], spaces: Collection[str], keys: Collection[tuple[str, str]] = ()
+    ) -> None:
+        """Asks once for the ids of those keys, each with its space."""
         self._connection = connection
         self._added: list[JsonObject] = []
         """Memories that are written before anything is looked up, and at the end."""
@@ -242,19 +246,17 @@ class PostgresTransaction(_PostgresLookups):
         named = sorted(spaces)  # in one order for everybody
         self._run("INSERT INTO km_scope(space) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", named)
         locked = "SELECT space, sequence FROM km_scope WHERE space = ANY(%s) ORDER BY space FOR UPDATE"
-        self._before: dict[str, int] = dict(self._all(locked, (named,)))
+        feeds = connection.execute(locked, (named,))
+        holders = connection.execute(_IDS, (json.dumps([*keys]),)) if keys else ()
+        self._before: dict[str, int] = dict(feeds.fetchall())
         self._last = dict(self._before)
         self._more = Counter[str]()
         """How many live memories more each space has."""
         self._more_words = Counter[str]()
         self._unindexed: dict[str, Memory] = {}
-        self._ids: dict[tuple[str, str], MemoryId | None] = {}
+        self._ids: dict[tuple[str, str], MemoryId | None] = dict.fromkeys(keys)
         """Who has the keys that were looked up for all changes together."""
-
-    def look_up(self, keys: Collection[tuple[str, str]]) -> None:
-        """Ask once for the ids of these keys, each with its space."""
-        self._ids = dict.fromkeys(keys)
-        for space, key, memory_id in self._all(_IDS, (json.dumps([*keys]),)) if keys else ():
+        for space, key, memory_id in holders:
             self._ids[space, key] = MemoryId(memory_id)
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,33 +201,32 @@ def test_two_processes_that_write_at_once_lose_nothing(store: DiskStore, home: P
     assert store.reader.id_of_key("alpha", "left 39") is not None
 
 
-def test_those_who_were_told_may_join_who_came_meanwhile_where_the_store_pauses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Without a pause two groups commit by turns, each while the other one waits."""
+def test_who_waited_for_a_batch_is_told_when_the_next_one_waits_for_the_disk() -> None:
+    """Or at once where nobody else waits. Until then the thread that commits has the interpreter for itself."""
     jobs: SimpleQueue[Job | None] = SimpleQueue()
-    batches: list[list[str]] = []
-    pauses: list[float] = []
+    first, second, third = (Future[str]() for _ in range(3))
+    seen: list[tuple[str, bool, bool]] = []
 
-    def bring(*changes: str) -> None:
-        for change in changes:
-            jobs.put((change, Future(), None))
+    def commit(batch: Sequence[str], tell: Callable[[], None]) -> list[Outcome]:
+        seen.append((batch[0], first.done(), second.done()))
+        if batch == ["third"]:
+            raise KeyError("nothing to wait for")
+        tell()
+        seen.append((batch[0], first.done(), second.done()))
+        if batch == ["second"]:
+            second.add_done_callback(lambda _: jobs.put(("third", third, None)))
+        return [(change, None) for change in batch]
 
-    def commit(batch: Sequence[str]) -> list[Outcome]:
-        batches.append(list(batch))
-        if len(batches) == 2:
-            bring("alone")
-        if len(batches) == 3:
-            jobs.put(None)
-        return [(None, None) for _ in batch]
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 1:
-            bring("told")
-
-    monkeypatch.setattr("kingly_memory.adapters.local.store.time.sleep", pause)
-    bring("one", "other", "meanwhile")
-    commit_together(commit, jobs, 2, 0.5)
-    assert batches == [["one", "other"], ["meanwhile", "told"], ["alone"]]
-    assert pauses == [0.5, 0.5]
+    jobs.put(("first", first, None))
+    jobs.put(("second", second, None))
+    third.add_done_callback(lambda _: jobs.put(None))
+    commit_together(commit, jobs, 1)
+    assert seen == [
+        ("first", False, False),
+        ("first", False, False),
+        ("second", False, False),
+        ("second", True, False),
+        ("third", True, True),
+    ]
+    with pytest.raises(KeyError):
+        third.result()
