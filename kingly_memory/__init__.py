@@ -77,41 +77,28 @@ __all__ = [
     "get_hybrid_memory_search",
 ]
 
-_HOMES = {
-    "MemoryRouter": "kingly_memory.app.opening",
-    "SyncMemoryRouter": "kingly_memory.blocking",
-    "get_hybrid_memory_search": "kingly_memory.app.hybrid_search",
-    "Settings": "kingly_memory.settings",
-    "Assessment": "kingly_memory.cognition.confidence",
-    "CognitiveMemory": "kingly_memory.cognition.agent_memory",
-    "MemoryItem": "kingly_memory.cognition.agent_memory",
-    "Link": "kingly_memory.cognition.links",
-    "Task": "kingly_memory.router.agents.tasks",
-    "Thought": "kingly_memory.cognition.thoughts",
-    "WorkingContext": "kingly_memory.cognition.context",
-    **dict.fromkeys(("Document", "Put", "Remove", "VersionConflict"), "kingly_memory.documents"),
-    **dict.fromkeys(
-        (
-            "DeliveryState",
-            "Hit",
-            "LinkState",
-            "Memory",
-            "MemoryType",
-            "Origin",
-            "Receipt",
-            "Results",
-            "Scope",
-            "Source",
-        ),
-        "kingly_memory.models",
-    ),
+_NAMES = {
+    "app.opening": "MemoryRouter",
+    "app.hybrid_search": "get_hybrid_memory_search",
+    "blocking": "SyncMemoryRouter",
+    "cognition.agent_memory": "CognitiveMemory MemoryItem",
+    "cognition.confidence": "Assessment",
+    "cognition.context": "WorkingContext",
+    "cognition.links": "Link",
+    "cognition.thoughts": "Thought",
+    "documents": "Document Put Remove VersionConflict",
+    "models": "DeliveryState Hit LinkState Memory MemoryType Origin Receipt Results Scope Source",
+    "router.agents.tasks": "Task",
+    "settings": "Settings",
 }
+"""By the modules that they come from; all others are errors."""
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'kingly_memory' has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "kingly_memory.errors")), name)
+    return getattr(import_module(f"kingly_memory.{_HOMES.get(name, 'errors')}"), name)
 
 
 def __dir__() -> list[str]:
