@@ -739,7 +739,7 @@ class RemoteInfo(NamedTuple):
     """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect. `dialect`
     and `protocol` say how it is spoken to, where that was found out. `incarnation` is another one after the remote was
     put back to what it held before; empty where it does not say. `takes_at_once`: how many memories
-    or documents a call of a `BatchRemote` may be given; 1 where the remote has no such calls."""
+    or documents `store_many` and `put_documents` may be given; 1 where the remote has no such calls."""
 
     server: str
     honours_keys: bool
@@ -865,6 +865,11 @@ class Remote(Protocol):
         that an earlier try may have had its effect: a server that honours no keys is then searched first.
         """
 
+    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> Sequence[str | RemoteRefused]:
+        """The first delivery of several memories of one space, each with its idempotency key, where the remote has said
+        on connecting that it takes several at once. Returns the remote's ids in that order, and a RemoteRefused in the
+        place of each that it refused."""
+
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
@@ -897,8 +902,9 @@ class Remote(Protocol):
         None from a remote that does not tell. One try, ended at `timeout_s`.
         """
 
-    async def put_document(self, document: RemoteDocument) -> None:
-        """Write or remove a document. The same again changes nothing. A server that keeps none gets no call."""
+    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
+        """Write or remove a document, or several of one space, which are short or were removed, where the remote takes
+        several at once: all of them, or none. The same again changes nothing. A server that keeps none gets no call."""
 
     async def document_changes(
         self, since: str | None, *, space: str, limit: int, timeout_s: float
@@ -919,17 +925,6 @@ class Remote(Protocol):
         `{link_type, source_memory_id, target_memory_id, strength}`. One try, ended at `timeout_s`."""
 
     async def aclose(self) -> None: ...
-
-
-class BatchRemote(Remote, Protocol):
-    """A remote that says on connecting how many memories it takes at once."""
-
-    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> Sequence[str | RemoteRefused]:
-        """The first delivery of several memories of one space, each with its idempotency key. Returns the remote's ids
-        in that order, and a RemoteRefused in the place of each that it refused."""
-
-    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
-        """`put_document` of several of one space, which are short or were removed: all of them, or none."""
 
 
 # --- the router, as the rooms beneath it see it ----------------------------------------------------------------------

@@ -132,10 +132,6 @@ class FakeRemote(Hanging):
     async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         return self.changed_elsewhere
 
-    async def put_document(self, document: RemoteDocument) -> None:
-        async with self._call("put_document", document=document):
-            self.documents[document.name] = document
-
     async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
         async with self._call("put_documents", documents=documents):
             self.documents |= {document.name: document for document in documents}

@@ -14,9 +14,9 @@ from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.together import Together
 from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
-from kingly_memory.ports import UNKNOWN, BatchRemote, Clock, Remote, RemoteInfo
+from kingly_memory.ports import UNKNOWN, Clock, Remote, RemoteInfo
 
-_VERBS = {name for name in vars(Remote) | vars(BatchRemote) if name[0] != "_"}
+_VERBS = {name for name in vars(Remote) if name[0] != "_"}
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _TOOLS_NAMED = 6
 _OLD_SSE = "the old SSE transport of MCP is not spoken here; name the server's Streamable HTTP address, usually /mcp"
@@ -56,7 +56,7 @@ class ChosenRemote:
         return await self._choosing.done(anew=True)
 
     def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        """Every other verb of `BatchRemote` is done by the server that was found."""
+        """Every other verb of `Remote` is done by the server that was found."""
         if verb not in _VERBS:
             raise AttributeError(verb)
 

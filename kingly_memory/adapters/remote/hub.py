@@ -120,14 +120,12 @@ class HubRemote:
         ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
         return wire.changes(await ask("list_changes", {"since": since, "limit": limit}))
 
-    async def put_document(self, document: RemoteDocument) -> None:
-        if not self._keeps_documents():
-            return
-        for params in wire.document_params(document):
-            wire.check_put(await self._dialect.call("put_document", params, space=document.space))
-
     async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
         if not self._keeps_documents():
+            return
+        if len(documents) == 1:
+            for params in wire.document_params(documents[0]):  # a long one takes several calls
+                wire.check_put(await self._dialect.call("put_document", params, space=documents[0].space))
             return
         each = [params for document in documents for params in wire.document_params(document)]
         reply = await self._dialect.call(PUT_DOCUMENTS, {"documents": each}, space=documents[0].space)

@@ -14,7 +14,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from kingly_memory.cognition import thoughts
@@ -30,7 +30,7 @@ from kingly_memory.observe import (
     MemoryDelivered,
     MemorySent,
 )
-from kingly_memory.ports import BatchRemote, Clock, Delivery, RemoteDocument, RemoteLink, RemoteMarks, Transaction
+from kingly_memory.ports import Clock, Delivery, RemoteDocument, RemoteLink, RemoteMarks, Transaction
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery import outbox, shared
 from kingly_memory.router.delivery.moves import Leased, outbox_of_documents, outbox_of_links
@@ -267,12 +267,11 @@ class Sender:
 
     async def _call(self, items: Sequence[Leased], *, again: bool) -> Sequence[str | RemoteRefused | None]:
         if len(items) > 1:
-            remote = cast(BatchRemote, self._remote)
             documents = [item.subject for item in items if isinstance(item.subject, RemoteDocument)]
             if documents:
-                await remote.put_documents(documents)
+                await self._remote.put_documents(documents)
                 return [one.state for one in documents]
-            return await remote.store_many(
+            return await self._remote.store_many(
                 [(item.subject, item.idempotency_key) for item in items if isinstance(item.subject, Memory)]
             )
         try:
@@ -284,7 +283,7 @@ class Sender:
         """Call the remote; returns its id of the memory, where it has one, or the state of the document."""
         subject, known, key = item.subject, item.leased.remote_id, item.idempotency_key
         if isinstance(subject, RemoteDocument):
-            await self._remote.put_document(subject)
+            await self._remote.put_documents([subject])
             return subject.state
         if isinstance(subject, RemoteMarks):
             await self._remote.mark(subject)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
+from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryStatus, MemoryType, Query, Source
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import (
@@ -76,7 +77,10 @@ class Shelf:
     async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         return None
 
-    async def put_document(self, document: RemoteDocument) -> None:
+    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
+        raise NotImplementedError
+
+    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> Sequence[str | RemoteRefused]:
         raise NotImplementedError
 
     async def document_changes(

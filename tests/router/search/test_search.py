@@ -326,7 +326,10 @@ class Notebook:
     async def changes(self, since: str | None, *, space: str, limit: int, timeout_s: float) -> Changes | None:
         return None
 
-    async def put_document(self, document: RemoteDocument) -> None:
+    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
+        raise NotImplementedError
+
+    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> Sequence[str | RemoteRefused]:
         raise NotImplementedError
 
     async def document_changes(
