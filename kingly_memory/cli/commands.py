@@ -19,12 +19,10 @@ class Options(SimpleNamespace):
 
 
 class Command(NamedTuple):
-    """One command. `target` names the function that does it, and is imported only when the command is used; without it
-    the command is its `verb`."""
+    """One command, which is its `verb` or has `parameters` of its own."""
 
     name: str
     says: str
-    target: str | None = None
     parameters: tuple[Parameter, ...] = ()
     verb: Verb | None = None
 
@@ -91,14 +89,20 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
 
 FILES: Mapping[str, str] = {
     **dict.fromkeys(("store", "get", "list", "forget", "restore", "update", "history", "diff"), "memories"),
+    **dict.fromkeys(("tag", "edit"), "memories"),
     **dict.fromkeys(("context", "confidence", "links"), "tasks"),
     **dict.fromkeys(("threads", "suggestions", "compact", "inject"), "threads"),
-    "backup": "homes",
+    **dict.fromkeys(("backup", "encrypt", "decrypt", "trust"), "homes"),
     **dict.fromkeys(("projects", "sweep", "purge", "weak", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox", "embedder"), "remotes"),
-    "search": "search",
+    **dict.fromkeys(("hub", "mcp", "page"), "serving"),
+    **dict.fromkeys(("config", "version"), "configuration"),
+    "import": "importing",
+    "export": "transfer",
+    **{name: name for name in ("search", "demo", "doctor", "completion", "hook")},
 }
-"""The file that prints the answers of a verb, by command or group; `printing` prints all others."""
+"""The file of a command, or of a group: what is called as the command does it, and `<command>_lines` prints the answer
+of its verb; `printing` prints all others. A file is imported when its command is used."""
 
 OF_REMOTES = {"remotes", "outbox", "sync"}
 """Commands that fail when the record of the added remotes cannot be read."""
@@ -144,8 +148,8 @@ AT_ITS_OWN_PACE = frozenset("edit demo hub mcp page hook completion".split())
 """Commands that wait for a person or a program: no clock runs on the terminal meanwhile."""
 
 
-def _own(name: str, says: str, target: str, *takes: Parameter) -> Command:
-    return Command(name, says, target, takes)
+def _own(name: str, says: str, *takes: Parameter) -> Command:
+    return Command(name, says, takes)
 
 
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
@@ -153,20 +157,18 @@ _HUB_HOME = _takes("--home DIR", "the hub's own folder (default: `~/.local/share
 _JSON = COMMON[0]
 
 OWN = (
-    _own("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", "demo:demo"),
+    _own("demo", "Watch the whole story: store, search, lose the remote, go on, get it back."),
     _own(
         "tag",
         "Add tags to a memory and take tags away: `tag deploy +release -draft`.",
-        "memories:tag",
         _KEY_OR_ID,
         _takes("--add TAG…", "or +TAG: a tag to add"),
         _takes("--remove TAG…", "or -TAG: one to take away"),
     ),
-    _own("edit", "Change the text of a memory in your editor (VISUAL or EDITOR).", "memories:edit", _KEY_OR_ID),
+    _own("edit", "Change the text of a memory in your editor (VISUAL or EDITOR).", _KEY_OR_ID),
     _own(
         "remotes add",
         "Have what this project stores from now on above significance 0.3 go to a memory server, and searches ask it.",
-        "remotes:add",
         _takes("name NAME", "what to call it in this home, as in --remote NAME", NOT_GIVEN),
         _takes("address URL", "its address, such as http://localhost:8000", NOT_GIVEN),
         _takes("--with-earlier", "send it what was stored before, too"),
@@ -175,7 +177,6 @@ OWN = (
     _own(
         "export",
         "Write the project's memories, links, documents and logs to a file: of all users, unless --user names one.",
-        "transfer:export",
         _takes("file FILE", "file, or folder with --layout okf, kingly or ai; nothing or - for standard output"),
         _takes(
             "--layout LAYOUT",
@@ -189,7 +190,6 @@ OWN = (
         "import",
         "Bring memories in: notes, exports, files of other programs. A folder of notes may be imported again, and "
         "what was changed, moved and deleted there is followed.",
-        "importing:import_path",
         _takes(
             "path PATH",
             "folder of notes or one, text (.txt), JSONL, an export of ChatGPT, Claude (also their .zip), mem0 or "
@@ -209,13 +209,11 @@ OWN = (
     _own(
         "backup check",
         "Read a backup whole, and say what it holds.",
-        "homes:check",
         _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
     ),
     _own(
         "backup restore",
         "Put a backup in the place of the home's memories.",
-        "homes:restore",
         _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
         _takes("--replace", "put the memories that are there aside, in a folder beside them"),
         _takes("--force", "take a backup in which memories are damaged, or any byte has changed"),
@@ -223,15 +221,13 @@ OWN = (
     _own(
         "encrypt",
         "Encrypt the home's memories, or give an encrypted home another key (needs the extra `encryption`).",
-        "homes:encrypt",
         _takes("--new-key", "encrypt it anew, with another key"),
         _takes("--keyring", "keep the key in the keyring of the system (needs the package `keyring`)"),
     ),
-    _own("decrypt", "Keep the home's memories without encryption again.", "homes:decrypt"),
+    _own("decrypt", "Keep the home's memories without encryption again."),
     _own(
         "hub",
         "Run a remote memory server, for yourself or others.",
-        "serving:hub",
         _takes("--host HOST", "address to listen on", "127.0.0.1"),
         _takes("--port N", "port to listen on", 8000),
         _HUB_HOME,
@@ -255,7 +251,6 @@ OWN = (
     _own(
         "hub status",
         "Say how a running hub is, and what it has answered since its start.",
-        "serving:status",
         _takes("--url URL", "its address", "http://127.0.0.1:8000"),
         _takes("--token-file FILE", "file of mode 0600 with a token of it, where it needs one"),
         _JSON,
@@ -263,7 +258,6 @@ OWN = (
     _own(
         "hub page",
         "Make a link to the page of a running hub, which shows all of it and works once.",
-        "serving:hub_page",
         _takes("--url URL", "the hub's address", "http://127.0.0.1:8000"),
         _HUB_HOME,
         _JSON,
@@ -271,14 +265,12 @@ OWN = (
     _own(
         "hub tokens",
         "Tokens of a hub: who holds one, what each may do in which project, and when it was made.",
-        "serving:tokens",
         _HUB_HOME,
         _JSON,
     ),
     _own(
         "hub tokens create",
         "Make a token for a person or a program, and show it this once.",
-        "serving:create",
         _takes("name NAME", "who is to hold it", NOT_GIVEN),
         _takes("--role ROLE", "what it may do, each with those before: read, write, forget, purge, admin", "write"),
         _takes("--project NAME…", "a project in which it may do so (default: every one)"),
@@ -289,7 +281,6 @@ OWN = (
     _own(
         "hub tokens revoke",
         "Let nobody in any more by a token; the running hub obeys at its next call.",
-        "serving:revoke",
         _takes("name NAME", "who holds it", NOT_GIVEN),
         _HUB_HOME,
         _JSON,
@@ -297,7 +288,6 @@ OWN = (
     _own(
         "hub quota",
         "Limit how many memories a namespace of a hub may keep; without a number it is not limited.",
-        "serving:quota",
         _takes("namespace NAMESPACE", "the namespace", NOT_GIVEN),
         _takes("memories N", "how many memories at most", ""),
         _HUB_HOME,
@@ -306,7 +296,6 @@ OWN = (
     _own(
         "mcp",
         "Serve the memory to agents over MCP: on standard input and output, or with --http on a port.",
-        "serving:mcp",
         _takes(
             "--tools SETS",
             "which tools, with commas (default: memory, seven tools): "
@@ -322,14 +311,12 @@ OWN = (
     _own(
         "page",
         "Look at the memory in a browser, and change it: a page for you alone, on this machine.",
-        "serving:page",
         _takes("--port N", "port of 127.0.0.1 to listen on; 0 takes a free one", 0),
         _takes("--browser", "open it in the browser; other users may see the link, which works once"),
     ),
     _own(
         "hook",
         "Answer a host's hook event; its JSON is read from standard input, and what is wrong is not said.",
-        "hook:hook",
         _takes(
             "event EVENT",
             "UserPromptSubmit, SessionStart (recall), PreCompact, Stop, SessionEnd (capture); default: the input's",
@@ -342,7 +329,6 @@ OWN = (
     _own(
         "config",
         "Set up an assistant or editor; without its name, show every setting and where it comes from.",
-        "configuration:config",
         _takes("host HOST", "claude-code, claude-desktop, cursor, vscode, codex, gemini, copilot or opencode"),
         _takes("--write", "merge it into the host's file, which is kept as a backup"),
         _takes("--remove", "take out of the host's file what --write has put there"),
@@ -352,7 +338,6 @@ OWN = (
     _own(
         "trust",
         "Trust a project: obey its settings file as long as that stays the same, and recall what its home holds.",
-        "homes:trust",
         _takes("path PATH", "the file, or the project (default: this one)"),
         _takes("--list", "show which files and homes are trusted"),
         _takes("--remove", "trust it no longer"),
@@ -360,15 +345,13 @@ OWN = (
     _own(
         "doctor",
         "Look for what is wrong, and say what to do: what keeps memories from being stored, found or delivered.",
-        "doctor:doctor",
         _takes("--read-all", "read and check every byte that is stored; who writes waits meanwhile"),
     ),
     _own(
         "completion",
         "Complete commands and options in a shell; for bash: `source <(kingly-memory completion bash)`.",
-        "completion:completion",
         _takes("shell SHELL", "bash, zsh or fish", NOT_GIVEN),
         _takes("words WORD…", "after --, a command line so far: what its last word may become", ()),
     ),
-    _own("version", "Show the version.", "configuration:version"),
+    _own("version", "Show the version."),
 )

@@ -106,12 +106,12 @@ def backup_create_lines(made: Backup, _: Options) -> list[str]:
     return [f"{made.file} holds {_held(made)}"]
 
 
-def check(options: Options, out: Output) -> Answer:
+def backup_check(options: Options, out: Output) -> Answer:
     checked = backup.check(Path(options.file))
     return Answer(checked.to_json(), [f"{checked.file} is whole: {_held(checked)}"])
 
 
-def restore(options: Options, out: Output) -> Answer:
+def backup_restore(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     wait_s, file = _lock_wait_s(place.home), Path(options.file)
     restored = backup.restore(place.home, file, replace=options.replace, lock_wait_s=wait_s, force=options.force)

@@ -45,7 +45,7 @@ STANDARD_INPUT = Path("standard input")
 _PLANNED = {"stored": "new", "revised": "changed", "moved": "moved", "forgotten": "gone"}
 
 
-def import_path(options: Options, out: Output) -> int:
+def import_(options: Options, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
     if options.watch and not path.is_dir():

@@ -65,11 +65,7 @@ def _run(command: Command, options: Options, out: Output) -> int:
     for parameter in parameters_of(command):
         if parameter.arg.metavar in NAMES_A_MEMORY:
             setattr(options, parameter.dest, whole_ids(getattr(options, parameter.dest), options, out))
-    if command.target is not None:
-        module, _, name = command.target.partition(":")
-        own = getattr(import_module(f"kingly_memory.cli.{module}"), name)
-    else:
-        own = _of_the_family(command, "")
+    own = of_the_family(command)
     if command.name in NAMES_ELSEWHERE:
         moved = elsewhere(options, out)
         if moved is not None and (moved.is_all or command.name == "status"):
@@ -84,7 +80,7 @@ def _run(command: Command, options: Options, out: Output) -> int:
 def _shown(command: Command, options: Options, out: Output) -> Answer:
     """What every verb does that has no function of its own here: call it, and show what it answers."""
     result = answered(options, out)
-    data, lines = _as_json(command, result), _of_the_family(command, "_lines")
+    data, lines = _as_json(command, result), of_the_family(command, "_lines")
     if lines is None:
         from kingly_memory.cli.printing import PRINTED
 
@@ -97,10 +93,10 @@ def _shown(command: Command, options: Options, out: Output) -> Answer:
     return Answer(data, facts(data.items()))
 
 
-def _of_the_family(command: Command, ending: str) -> Any:
-    """What the command has in `FILES`: `<command>` does it all, `<command>_lines` prints the answer."""
+def of_the_family(command: Command, ending: str = "") -> Any:
+    """What the command has in its file, if anything."""
     file = FILES.get(command.name) or FILES.get(command.name.partition(" ")[0])
-    name = f"{command.name.replace(' ', '_')}{ending}"
+    name = "import_" if command.name == "import" else f"{command.name.replace(' ', '_')}{ending}"
     return None if file is None else getattr(import_module(f"kingly_memory.cli.{file}"), name, None)
 
 

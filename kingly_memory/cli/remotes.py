@@ -45,7 +45,7 @@ _DURABILITY = {
 }
 
 
-def add(options: Options, out: Output) -> Answer:
+def remotes_add(options: Options, out: Output) -> Answer:
     """The token comes from --token-file (`-` is standard input) or from the variables, never from the command line."""
     from kingly_memory.app import home_remotes
 

@@ -96,7 +96,7 @@ def page(options: Options, out: Output) -> int:
 # --- a running hub ----------------------------------------------------------------------------------------------------
 
 
-def status(options: Options, out: Output) -> Answer:
+def hub_status(options: Options, out: Output) -> Answer:
     """Ask a hub how it is, and with a token, where it needs one, what it has answered since its start."""
     import httpx  # few commands speak to a server by themselves
 
@@ -155,7 +155,7 @@ def hub_page(options: Options, out: Output) -> Answer:
     return Answer({"url": url}, [f"open {url}", f"  it works once, within {minutes} minutes"])
 
 
-def tokens(options: Options, out: Output) -> Answer:
+def hub_tokens(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import Grants
 
     grants = Grants.read(_home(options))
@@ -172,7 +172,7 @@ def tokens(options: Options, out: Output) -> Answer:
     return Answer(data, [*lines, *limits])
 
 
-def create(options: Options, out: Output) -> Answer:
+def hub_tokens_create(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import changing, granted
 
     home = _home(options)
@@ -192,7 +192,7 @@ def create(options: Options, out: Output) -> Answer:
     return Answer({"name": grant.holder, "token": token}, lines)
 
 
-def revoke(options: Options, out: Output) -> Answer:
+def hub_tokens_revoke(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import changing
 
     home = _home(options)
@@ -201,7 +201,7 @@ def revoke(options: Options, out: Output) -> Answer:
     return Answer({"name": options.name, "revoked": True}, [f"{options.name} is let in no more"])
 
 
-def quota(options: Options, out: Output) -> Answer:
+def hub_quota(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import changing
 
     home = _home(options)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 
 from kingly_memory.api.declared import VERBS
-from kingly_memory.cli import commands
+from kingly_memory.cli import commands, main
 from kingly_memory.declare import Arg, answered, example, verb
 from kingly_memory.server import tools
 from kingly_memory.server.tools import TOOLSETS, tool_verbs
@@ -45,6 +45,12 @@ def loud(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_table_is_what_is_declared() -> None:
     assert declared.TARGET.read_text(encoding="utf-8") == table(), "run: python -m tools.blocking"
+
+
+@pytest.mark.parametrize("command", commands.OWN, ids=lambda one: one.name)
+def test_a_command_that_is_no_verb_is_done_by_the_function_of_its_name(command: commands.Command) -> None:
+    done_by = main.of_the_family(command)
+    assert done_by.__name__.removesuffix("_") == command.name.replace(" ", "_")
 
 
 @pytest.mark.usefixtures("loud")
