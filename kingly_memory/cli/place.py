@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory import validation
-from kingly_memory.cli.commands import OF_REMOTES, Command, Options
+from kingly_memory.cli.commands import OF_REMOTES, Options
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
@@ -39,15 +39,15 @@ VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
 
-def place_of(options: Options, out: Output, *, needs_record: bool = False) -> Place:
+def place_of(options: Options, out: Output) -> Place:
     """Where the command works and for whom. Remotes that --remote names are used by this command alone; those of
     KINGLY_REMOTE and of `remotes add` are the home's. Raises InvalidInput for an address that cannot be used, and
-    InvalidSetting when the record of the added remotes cannot be read and the command `needs_record`."""
+    InvalidSetting when the record of the added remotes cannot be read and the command is one of `OF_REMOTES`."""
     place, faults = resolved_place(options)
     for label, error in faults:
         raise InvalidInput(error.field, error.problem if label is None else f"{label}: {error}")
     if place.unread is not None:
-        if needs_record:
+        if options.command.name.partition(" ")[0] in OF_REMOTES:
             raise place.unread
         out.note(f"{place.unread}; until then this machine alone is used")
     for folder in inert(place.home):
@@ -251,9 +251,7 @@ def asked(
     """What the command's verb answers, and what it was asked, which is open as long as the block: a reader where that
     has the verb, else a router. `more` are arguments that the command line does not give. Raises NothingUnder where
     nothing has the name that was given."""
-    command: Command = options.command
-    place = place_of(options, out, needs_record=command.name.partition(" ")[0] in OF_REMOTES)
-    verb = cast("Verb", command.verb)
+    place, verb = place_of(options, out), options.command.verb
     fields = {**arguments(verb, options, place), **more}
     from kingly_memory.app.reading import LocalReader
 

@@ -121,7 +121,7 @@ def remotes_forget(options: Options, out: Output) -> Answer:
     def is_meant(remote: AddedRemote) -> bool:
         return options.address == remote.name or remote_name(options.address) == remote_name(remote.address)
 
-    place, address = place_of(options, out, needs_record=True), options.address
+    place, address = place_of(options, out), options.address
     known = homes(added_remotes()).get(os.path.realpath(place.home), [])  # of a home that is gone as well
     named = next(filter(is_meant, known), None)
     if named is not None:
@@ -179,7 +179,7 @@ def _embedder_lines(data: JsonObject, options: Options) -> list[str]:
 
 def sync(options: Options, out: Output) -> Answer:
     """Exit code 1 when something is still waiting."""
-    place = place_of(options, out, needs_record=True)
+    place = place_of(options, out)
     validation.seconds("timeout", options.timeout)
     with reading(place, out) as reader:
         reader.routes(options.remote_label)  # raises where there is none
