@@ -68,8 +68,6 @@ def is_adrift(history: Sequence[str]) -> bool:
 
 def segments(messages: Sequence[Line], care: Care = UNASKED) -> tuple[Segment, ...]:
     """The parts of a thread between its shifts, in order."""
-    if not messages:
-        return ()
     stems = [frozenset((*telling(_text(one)), *(f"#{tag.casefold()}" for tag in one.tags))) for one in messages]
     weights = {word: min(1.0, _COMMON / times) for word, times in Counter(chain.from_iterable(stems)).items()}
     shifts = _shifts(stems, weights, care)

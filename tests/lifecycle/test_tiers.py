@@ -80,7 +80,10 @@ def test_importance_halves_within_the_half_life_of_its_tier(significance: float,
 
 
 @pytest.mark.requirement("ARG-024")
-@pytest.mark.parametrize("facet", [None, {}, {"tier": "lukewarm"}, {**Placement().to_json(), "surprise": "much"}])
+@pytest.mark.parametrize(
+    "facet",
+    [None, {}, {"tier": "lukewarm"}, *({**Placement().to_json(), "surprise": one} for one in ("much", True, 10**400))],
+)
 def test_a_facet_that_says_nothing_leaves_a_memory_where_its_significance_places_it(facet: JsonObject | None) -> None:
     said = memory(significance=0.85)
     assert kept_placement(facet, said, SEEDS_TIERS) == placed(said) == Placement(Tier.FAST)

@@ -7,6 +7,7 @@ either thread stays beside it; readers put it together (`reading.combined`). A s
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from kingly_memory.attention import pins
@@ -106,13 +107,10 @@ def _heavier(first: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
 
 def _new_id(transaction: Transaction, thread: Named, share: Sequence[MemoryId], context: WriteContext) -> str:
     """Follows from what is split and when, unless that id is taken."""
-    for turn in range(1_000):
-        seed = f"{context.space}\0{thread.id}\0{share[0]}\0{turn}"
-        thread_id = pins.thread_id(context.now, sha256(seed.encode()).digest())
-        whose = owner(context.space, thread_id)
-        if not any(transaction.facet(name, whose) for name in (THREAD, ATTENTION, contexts.FACET)):
-            return thread_id
-    raise AssertionError(thread.id)
+    seeds = (f"{context.space}\0{thread.id}\0{share[0]}\0{turn}" for turn in count())
+    ids = (pins.thread_id(context.now, sha256(seed.encode()).digest()) for seed in seeds)
+    beside = (THREAD, ATTENTION, contexts.FACET)
+    return next(one for one in ids if not any(transaction.facet(name, owner(context.space, one)) for name in beside))
 
 
 def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: str, context: WriteContext) -> None:
