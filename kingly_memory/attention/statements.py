@@ -258,8 +258,13 @@ _BULLET = re.compile(r"^\s*(?:[-*•+]|#{1,6}|\d{1,3}[.)])\s+")
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!\b\w\.)(?<!\b\d\d\.)(?<!\b[DMS][rtsa]\.)(?<!\b[MS]r[as]\.)(?<!\b[Pp]rof\.)(?<!\b(?:etc|bzw|usw)\.)"
     r"[\"')\]*_]{0,3}\s+|(?<=[。！？])"
+    r"|(?<=\d\.)\s+(?=[¿¡]|(?:I|We|You|He|She|They|It|This|That|The|My|Our|Your|Please|Always|Never|Can|Could|Would|Will"
+    r"|Should|Do|Does|Don't|Is|Are|Have|Has|What|When|Where|Who|Why|How|Let|Let's|If|But|So|Also|No|Remember|Note|Thanks"
+    r"|Ich|Wir|Du|Er|Sie|Es|Das|Die|Der|Meine?|Unsere?|Bitte|Immer|Nie|Kannst|Könn(?:en|test)|Kann|Soll(?:en)?|Wie|Was"
+    r"|Wann|Wer|Wo|Und|Aber|Wenn|Danke|Yo|El|La|Los|Las|Mis?|Nuestr[oa]|Siempre|Nunca|Pero|Y|Puedes|Por)(?![\w-]))"
 )
-"""Not behind the number of a day, as in `am 15. Februar`, nor behind what is shortened, as in `Dr. Lang`."""
+"""Not behind the number of a day, as in `am 15. Februar`, unless a word follows that begins a sentence, nor behind what
+is shortened, as in `Dr. Lang`."""
 _CLAUSE_END = re.compile(
     r"[,;:—–、]\s*|\s-+\s|\s(?=(?:and|but|so|then|because|und|aber|also|denn|y|pero|así que|porque) )", re.IGNORECASE
 )

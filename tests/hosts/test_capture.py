@@ -92,6 +92,23 @@ def test_what_an_assistant_concludes_is_kept_as_what_it_is(sentence: str, sort: 
     assert judged(sentence, "assistant")[1] is sort
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    {
+        "The deadline is March 15. Can you update the docs?": ["The deadline is March 15."],
+        "We decided to use Postgres 16. Always run the linter before a commit.": [
+            "We decided to use Postgres 16.",
+            "Always run the linter before a commit.",
+        ],
+        "Die Abgabe ist am 15. Können wir das verschieben?": ["Die Abgabe ist am 15."],
+        "Unser Termin ist am 15. Februar in Tromsø.": ["Unser Termin ist am 15. Februar in Tromsø."],
+        "Mein Büro ist im 12. Stock in Wien.": ["Mein Büro ist im 12. Stock in Wien."],
+    }.items(),
+)
+def test_a_number_ends_a_sentence_where_the_next_word_begins_one(said: str, kept: list[str]) -> None:
+    assert [one.content for one in statements([Message("m", "user", said, None)])] == kept
+
+
 @pytest.mark.parametrize("sentence", NOT_KEPT_OF_USER)
 def test_questions_requests_and_small_talk_of_a_user_are_not_kept(sentence: str) -> None:
     assert judged(sentence, "user")[1] is None
