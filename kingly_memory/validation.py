@@ -397,22 +397,23 @@ def ttl_seconds(value: object) -> float | None:
     return float(length)
 
 
-def texts(name: str, value: object) -> tuple[str, ...]:
-    """Texts in the order given, without repeats. A single one is a list of it."""
+def texts(name: str, value: object, most: int = sys.maxsize) -> tuple[str, ...]:
+    """Texts in the order given, without repeats. A single one is a list of it. Of too many no more is looked at."""
     if isinstance(value, str):
         value = (value,)
     if type(value) is not tuple and (not isinstance(value, Iterable) or isinstance(value, Mapping)):
         raise InvalidInput(name, f"expected a list of texts, not {_name(value)}")
-    labels = [_label(name, text) if type(text) is str else required(name, text) for text in value]
-    return tuple(dict.fromkeys(labels))
+    labels: dict[str, None] = {}
+    for text in value:
+        labels[_label(name, text) if type(text) is str else required(name, text)] = None
+        if len(labels) > most:
+            raise InvalidInput(name, f"are more than the {most} that are allowed")
+    return tuple(labels)
 
 
 def tag_list(name: str, value: object) -> tuple[str, ...]:
     """Tags, as `texts` are taken in."""
-    tags = texts(name, value)
-    if len(tags) > TAGS_LIMIT:
-        raise InvalidInput(name, f"{len(tags)} tags, at most {TAGS_LIMIT} are allowed")
-    return tags
+    return texts(name, value, TAGS_LIMIT)
 
 
 def moment(name: str, value: object) -> datetime | None:

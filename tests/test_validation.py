@@ -68,6 +68,13 @@ def test_bad_memory_is_refused_by_the_name_of_its_field(field: str, said: dict[s
     assert str(caught.value).startswith(f"{field}: ")
 
 
+def test_of_too_many_tags_no_more_is_looked_at() -> None:
+    looked_at = iter(map(str, range(1_000_000)))
+    with pytest.raises(InvalidInput, match="tags: are more than the 64 that are allowed"):
+        validation.draft("x", tags=looked_at)
+    assert next(looked_at) == "65"
+
+
 def test_metadata_that_nests_without_end_is_refused() -> None:
     loop: dict[str, Any] = {}
     loop["again"] = loop
