@@ -141,6 +141,7 @@ def test_verbs_that_read_answer_where_nobody_can_write(run: Run, server: Scripte
         ["search", "x", "--remote", server.url],
         ["search", "x", "--verify"],
         ["status"],
+        ["confidence", "x"],
     ):
         ran = run(*argv, "--home", "/proc/nope")
         assert "cannot be made" not in ran.err
