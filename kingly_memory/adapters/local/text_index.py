@@ -6,7 +6,8 @@ phrase of the expression, scope tokens included, and cannot be interrupted meanw
 the expression.
 
 Most rows that a question finds hold one frequent word of it and nothing else. Hardly any of them comes onto a list that
-begins with those that hold a rarer word, or two. So these are all weighed, and of the others only the latest.
+begins with those that hold a rarer word, or two. So these are all weighed, and where they are too few, of the others
+the latest.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ them takes longer than to weigh all."""
 VERY_FREQUENT = 5_000
 """A word in more rows than that is looked for only beside rarer ones, and where few words are frequent."""
 LATEST = 100
-"""The last rows that hold a frequent word are weighed whatever else they hold, so many of each word or as many as are
-asked for."""
+"""Where too few rows hold more, the last that hold a frequent word are weighed whatever else they hold, so many of each
+word or as many as are asked for."""
 LEAST = 0.001
 """The score of what is not weighed."""
 _LONGEST_RECORD = 64
@@ -176,11 +177,12 @@ class TextIndex:
         for expression in expressions:
             for position, score in self._scored(expression, limit).items():
                 found[position] = max(score, found.get(position, 0.0))
-        alone = [term for count, term in counted[len(rare) :] if count <= VERY_FREQUENT]
-        for term in alone or ([] if rare else frequent):
-            latest = self._all(sql.LATEST_MATCHES, (any_term([term]), max(LATEST, limit), limit))
-            for position, score in latest:
-                found[position] = max(-score, found.get(position, 0.0))
+        if len(found) < limit:
+            alone = [term for count, term in counted[len(rare) :] if count <= VERY_FREQUENT]
+            for term in alone or ([] if rare else frequent):
+                latest = self._all(sql.LATEST_MATCHES, (any_term([term]), max(LATEST, limit), limit))
+                for position, score in latest:
+                    found[position] = max(-score, found.get(position, 0.0))
         best = sorted(found.items(), key=lambda one: (-one[1], -one[0]))
         return dict(best[:limit]), True
 

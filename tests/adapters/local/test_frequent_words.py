@@ -4,13 +4,16 @@ none is lost where there is time."""
 from __future__ import annotations
 
 import time
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.local import text_index
+from kingly_memory.adapters.local import sql, text_index
+from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.ports import Match
@@ -79,6 +82,28 @@ def test_without_the_older_ones_that_hold_one_frequent_word_alone_the_best_are_t
     for one in weighed.keys() - both:
         held = [term for term in terms if term in weighed[one].row.memory.content.split()]
         assert weighed[one].bm25 <= worst * (1 + 1e-9) or (len(held) == 1 and counted[held[0]] > frequent)
+
+
+def test_memories_with_one_frequent_word_alone_are_looked_for_where_too_few_hold_a_rarer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    run = Connections.rows
+
+    def noted(connections: Connections, statement: str, *more: Any, **how: Any) -> list[Any]:
+        asked.append(statement)
+        return run(connections, statement, *more, **how)
+
+    for name, value in (("FEW", -1), ("FREQUENT", 40)):
+        monkeypatch.setattr(text_index, name, value)
+    monkeypatch.setattr(Connections, "rows", noted)
+    with closing(DiskStore(tmp_path / "home", durability="process")) as store:
+        put(store, *(memory(f"{word} {number}") for word in ("amber", "beryl") for number in range(30)))
+        put(store, *(memory(f"amber once more {number}") for number in range(20)))
+        for limit, times in ((40, 1), (10, 0)):
+            asked.clear()
+            store.reader.matches(ask(), ["amber", "beryl"], limit, 0, soon(), rows_with={"amber": 50, "beryl": 30})
+            assert asked.count(sql.LATEST_MATCHES) == times
 
 
 def test_of_memories_with_one_frequent_word_alone_the_latest_do(
