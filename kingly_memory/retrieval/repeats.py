@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Hashable, Sequence
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from heapq import nlargest
 from itertools import pairwise
 from operator import attrgetter
@@ -105,14 +105,14 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
     """The hits in their order, but each behind the one that says it anew, which it names as `superseded_by`, and behind
     those that tell of a change of what is asked about. What stands before another is as relevant as that at least."""
     near = {hit.memory.id: hit for hit in hits[:LOOKED_AT]}
-    about = {one: stems(hit.memory.content[:READ]) for one, hit in near.items()}
+    about = cache(lambda one: stems(near[one].memory.content[:READ]))  # of most hits nobody asks
     asked = stems(question)
     instead: dict[str, Memory] = {}
     for one, hit in near.items():
         later = [
             near[other].memory
             for other in near
-            if near[other].memory.updated_at > hit.memory.updated_at and _are_near(about[one], about[other])
+            if may_follow(near[other].memory, hit.memory) and _are_near(about(one), about(other))
         ]
         latest = nlargest(COMPARED, later, key=attrgetter("updated_at"))
         if (newer := next((other for other in latest if supersedes(other, hit.memory)), None)) is not None:
@@ -128,16 +128,16 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
         if one in instead:
             put(near[instead[one].id], hit.relevance)  # later and later ones, so there is a last one
             hit = replace(hit, superseded_by=instead[one].id)
-        held = asked & about.get(one, set())
+        may_change = one in near and hit.memory.type is not MemoryType.EPISODIC
+        held = asked & about(one) if may_change else set()
         subject = _subject(question, held) if held else held
-        for other in near if subject and hit.memory.type is not MemoryType.EPISODIC else ():
+        for other in near if subject else ():
             later, share = near[other], near[other].relevance / hit.relevance if hit.relevance else 0.0
-            is_earlier = later.memory.updated_at <= hit.memory.updated_at
-            if other in ranked or share < LEAST_RELEVANCE or is_earlier:
+            if other in ranked or share < LEAST_RELEVANCE or not may_follow(later.memory, hit.memory):
                 continue
-            if not _is_about(subject, hit.memory, about[other], about.values()):
+            if not _is_about(subject, hit.memory, about(other), list(map(about, near))):
                 continue
-            if may_follow(later.memory, hit.memory) and tells_of_a_change(later.memory):
+            if tells_of_a_change(later.memory):
                 put(later, hit.relevance)
         ranked[one] = hit
 
