@@ -56,14 +56,16 @@ def test_an_export_holds_all_users_of_the_project_and_an_import_gives_each_his_o
             mine.store(f"likes {likes}", key="k", context_id="menu")
             mine.store(f"likes {likes} most", key="k")
             mine.store("asks for the bill early", key="bill")
+            mine.store("asks for the bill early", context_id="lunch")
+            mine.store("asks for the bill early", context_id="lunch")
             mine.link_memories("k", "bill")
             mine.documents.put("table", "number", likes)
             mine.log("chat").append([likes])
     here, there = ("--home", str(home), "--project", "app"), ("--home", str(tmp_path / "new"), "--project", "inn")
-    assert run("export", file, *here, "--json").json["memories"] == 5
+    assert run("export", file, *here, "--json").json["memories"] == 7
     run("import", file, *there, "--trust")
     told = run("import", file, *there, "--trust", "--json").json
-    assert (told["unchanged"], told["users"], told["problems"]) == (5, ["ann", "bob"], [])
+    assert (told["unchanged"], told["users"], told["problems"]) == (7, ["ann", "bob"], [])
     run("export", str(tmp_path / "again.jsonl"), *there)
     assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "all.jsonl").read_text().replace('"app"', '"inn"')
     with SyncMemoryRouter.open(tmp_path / "new", False, project="inn") as memory:
@@ -73,6 +75,7 @@ def test_an_export_holds_all_users_of_the_project_and_an_import_gives_each_his_o
             assert [one.content for one in mine.history("k")] == [f"likes {likes} most", f"likes {likes}"]
             assert (len(mine.links("k")), mine.documents.get("table", "number").value) == (1, likes)  # type: ignore[union-attr]
             assert mine.log("chat").last() == [likes]
+            assert max(one.sightings for one in mine.list()) == 2
 
 
 async def test_what_is_imported_for_a_user_is_at_the_hub_for_that_user_alone(tmp_path: Path) -> None:
