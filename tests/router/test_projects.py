@@ -114,6 +114,23 @@ async def test_what_a_hub_has_of_a_renamed_project_is_there_under_the_new_name_a
     team.store.close()
 
 
+@pytest.mark.requirement("N7", "N9")
+async def test_who_renames_a_project_erases_nothing_on_a_machine_that_has_not(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("desk", "old") as desk, team.machine("laptop", "old") as laptop:
+        await laptop.store("the ferry leaves at nine", significance=0.9, key="ferry")
+        await laptop.sync(timeout=5)
+        await desk.sync(timeout=5)
+        assert (await desk.projects.rename("old", "new")).memories == 1
+        await desk.sync(timeout=5)
+        await laptop.sync(timeout=5)
+        assert await laptop.get("ferry") is None
+        restored = await laptop.restore("ferry")
+        assert restored is not None
+        assert restored.content == "the ferry leaves at nine"
+    team.store.close()
+
+
 async def test_what_a_hub_took_without_an_answer_is_forgotten_under_the_old_name(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("desk", "old") as desk:

@@ -231,9 +231,11 @@ class Claim:
         if row is None:
             return None
         memory, forgotten = row.memory, row.status is MemoryStatus.FORGOTTEN
-        sent_as = memory.metadata.get(SENT_AS, memory.id) if row.is_tombstone else memory.id
         is_for_it = forgotten or memory.significance > REMOTE_ABOVE
-        subject = replace(memory, id=MemoryId(str(sent_as))) if is_for_it else None
+        subject = memory if is_for_it else None
+        if row.is_tombstone and SENT_AS in memory.metadata:
+            # Nobody has purged it: with a content it is forgotten there alone, and whoever shares it can restore it.
+            subject = replace(memory, id=MemoryId(str(memory.metadata[SENT_AS])), content=SENT_AS)
         return _About(memory.key or memory.id, memory.id, subject, forgotten, row)
 
     def _link(self, transaction: Transaction, item_id: str, _: Delivery) -> _About | None:
