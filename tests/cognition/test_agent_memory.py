@@ -391,6 +391,26 @@ def test_a_memory_comes_back_whole_with_its_rules() -> None:
     assert again.holdings.working[0] is again.holdings.episodic[1]
 
 
+@pytest.mark.requirement("COG-046")
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ({"order": 0}, "two items are number 0"),
+        ({"timestamp": "once"}, "is no experience"),
+        ({"timestamp": None}, "is no experience"),
+        ({"importance": 2}, "importance"),
+    ],
+)
+def test_a_damaged_item_is_refused_with_what_is_wrong_with_it(damage: dict[str, Any], words: str) -> None:
+    memory = CognitiveMemory("H001")
+    memory.add_working("dry", 0.4, 1)
+    memory.add_working("wet", 0.4, 1)
+    said = memory.serialize()
+    said["working"][1] |= damage
+    with pytest.raises(InvalidInput, match=words):
+        CognitiveMemory.restore(said)
+
+
 @pytest.mark.parametrize("state", [None, 5, Household, {"when": NOON}, {"cost": math.nan}])
 def test_a_state_that_json_cannot_hold_is_refused(state: Any) -> None:
     with pytest.raises(InvalidInput, match="state"):
