@@ -638,14 +638,16 @@ class LocalStore(Protocol):
     @property
     def reader(self) -> StoreReader: ...
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         """Run the change on the writer thread, in a transaction shared with whatever else is waiting.
 
         The future resolves after the commit. A change that raises is undone alone and the others go on. Fails with
         StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored. Cancelling the future leaves
         the change to go on. `space`: which one it is about, for a store to which several hubs write. Changes of one
-        space follow each other there, whoever makes them. `keys`: what it looks up there, for a store that is asked
-        once for those of all that waits.
+        space follow each other there, whoever makes them. `memories`: what it will save as it is, unless a memory there
+        has its key: for a store that asks once for the keys of all that waits, and makes ready here what it will write.
         """
 
     def commit(self, change: Callable[[Transaction], T]) -> Awaitable[T]:

@@ -56,7 +56,9 @@ class PromptStore:
     def reader(self) -> Reader:
         return self._disk.reader
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         """What every change goes through."""
         if self._dead:
             lost: Future[T] = Future()

@@ -213,15 +213,13 @@ class Engine:
         is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
 
-        def store(tx: Transaction, envelope: Envelope) -> JsonObject:
+        def store(tx: Transaction, envelope: Envelope, memory: Memory) -> JsonObject:
             draft = envelope.draft
             by_key = None if draft.key is None else tx.id_of_key(scope, draft.key)
             named = None if envelope.key is None else tx.facet(_NAMED, _owner(scope, envelope.key))
             held_id = by_key or (None if named is None else str(named["id"]))
             row = None if held_id is None else tx.row(held_id)
             if row is None or (by_key is None and row.memory.metadata.get("purged")):
-                said_at = envelope.said_before(now)
-                memory = draft.memory(new_id(now), scope, created_at=now, updated_at=said_at, revision=1)
                 _put(tx, memory, envelope.key)
                 return {"memory_id": memory.id, "idempotency_hit": False, "digest": envelope.digest}
             if envelope.said_at is None:
@@ -234,10 +232,13 @@ class Engine:
             return self._revise(tx, row, envelope, now)
 
         def change(tx: Transaction) -> list[JsonObject]:
-            return [store(tx, envelope) for envelope in envelopes]
+            return [store(tx, *pair) for pair in zip(envelopes, memories, strict=True)]
 
-        keys = [envelope.draft.key for envelope in envelopes if envelope.draft.key is not None]
-        return self._store.write(change, scope, keys).result()
+        memories = [
+            one.draft.memory(new_id(now), scope, created_at=now, updated_at=one.said_before(now), revision=1)
+            for one in envelopes
+        ]
+        return self._store.write(change, scope, memories).result()
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""

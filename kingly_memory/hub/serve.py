@@ -128,7 +128,7 @@ def opened(home: Path, address: str | None) -> LocalStore:
 def _where(home: Path, address: str | None) -> str:
     if address is None:
         return str(home)
-    from kingly_memory.hub.postgres.store import shown
+    from kingly_memory.hub.postgres.failures import shown
 
     return shown(address)
 

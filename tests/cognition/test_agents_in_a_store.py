@@ -23,7 +23,7 @@ from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.adapters.local import backup
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
-from kingly_memory.models import MemoryStatus, MemoryType
+from kingly_memory.models import Memory, MemoryStatus, MemoryType
 from kingly_memory.ports import Transaction
 from kingly_memory.router import experiences
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -51,7 +51,9 @@ class MoodyStore(PromptStore):
         self.failures = 0
         self.error: Exception = StoreUnwritable("here", "disk full")
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         if not self.failures:
             return super().write(change)
         self.failures -= 1

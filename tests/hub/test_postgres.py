@@ -36,7 +36,7 @@ from kingly_memory.errors import InvalidInput, InvalidSetting, StoreTooNew, Stor
 from kingly_memory.hub.envelopes import sent
 from kingly_memory.hub.serve import opened, run_hub
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import MemoryStatus, Query
+from kingly_memory.models import Memory, MemoryStatus, Query
 from kingly_memory.validation import KEY_LIMIT
 from tests.hub import stores
 from tests.hub.machines import text_at_hub
@@ -44,7 +44,8 @@ from tests.hub.stores import APP, Server, postgres_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: the hub is not tested on PostgreSQL")
 from kingly_memory.hub.postgres import schema  # noqa: E402  # it needs psycopg
-from kingly_memory.hub.postgres.store import PostgresStore, PostgresTransaction, shown  # noqa: E402  # it needs psycopg
+from kingly_memory.hub.postgres.failures import shown  # noqa: E402
+from kingly_memory.hub.postgres.store import PostgresStore, PostgresTransaction  # noqa: E402
 
 KEYS, CALLERS, HUBS = 300, 12, 2
 WRITERS, WRITES, READERS = 24, 20, 3
@@ -174,8 +175,8 @@ def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub])
 class ByIdentity(PostgresTransaction):
     """Numbers its changes as an identity column does, without a lock."""
 
-    def __init__(self, connection: Any, spaces: Any, keys: Any) -> None:
-        super().__init__(connection, (), keys)
+    def __init__(self, connection: Any, spaces: Any, written: Any) -> None:
+        super().__init__(connection, (), written)
         self._before = self._last = dict.fromkeys(spaces, 0)
 
     def _next(self, space: str) -> int:
@@ -300,14 +301,15 @@ def test_what_a_commit_asks_of_the_database_does_not_grow_with_what_waits(
             has_begun.set()
             gate.wait(10)
 
-        def store(tx: Any, key: str) -> None:
-            assert tx.id_of_key(APP, key) is None
-            tx.save(replace(template.memory, id=MemoryId(key), key=key), MemoryStatus.LIVE)
+        def store(tx: Any, memory: Memory) -> None:
+            assert tx.id_of_key(APP, memory.key) is None
+            tx.save(memory, MemoryStatus.LIVE)
 
-        blocked, keys = hub.store.write(block, APP), [f"{number} of {one}" for one in range(number)]
+        blocked, names = hub.store.write(block, APP), [f"{number} of {one}" for one in range(number)]
+        memories = [replace(template.memory, id=MemoryId(name), key=name) for name in names]
         assert has_begun.wait(10)
         asked.clear()
-        waiting = [hub.store.write(partial(store, key=key), APP, [key]) for key in keys]
+        waiting = [hub.store.write(partial(store, memory=memory), APP, [memory]) for memory in memories]
         gate.set()
         for one in (blocked, *waiting):
             one.result()
@@ -330,8 +332,8 @@ def test_a_change_finds_what_it_has_written(hubs: list[Hub]) -> None:
         tx.erase("own")
         return [before, *during, tx.id_of_key(APP, "k"), tx.row("own")]
 
-    for keys in ((), ("k",)):
-        assert store.write(change, APP, keys).result() == [None, "own", memory, None, None]
+    for memories in ((), (memory,)):
+        assert store.write(change, APP, memories).result() == [None, "own", memory, None, None]
 
     def save_and_note(tx: Any) -> None:
         tx.save(memory, MemoryStatus.LIVE)
@@ -341,6 +343,26 @@ def test_a_change_finds_what_it_has_written(hubs: list[Hub]) -> None:
     (*_, (sequence, row)) = store.reader.changed(APP, 0, 10)
     assert row is not None
     assert (sequence, row.memory) == (store.reader.last_change(APP), memory)
+
+
+def test_what_was_made_ready_is_written_of_that_memory_alone(hubs: list[Hub]) -> None:
+    """A later change of the same commit may have another text under the same id."""
+    hub = hubs[0]
+    first = hub.store.reader.row(hub("store_memory", content="tea")["memory_id"])
+    assert first is not None
+    earlier = replace(first.memory, id=MemoryId("own"), key=None, content="milk")
+
+    def change(tx: Any) -> None:
+        tx.save(earlier, MemoryStatus.LIVE)
+        tx.save(replace(earlier, content="rum", revision=earlier.revision + 1), MemoryStatus.LIVE)
+
+    hub.store.write(change, APP, [earlier]).result()
+    row = hub.store.reader.row("own")
+    assert row is not None
+    assert row.memory.content == "rum"
+    assert hub.store.reader.revisions("own") == [earlier]
+    assert len(hub.found("rum")) == 1
+    assert hub.found("milk") == []
 
 
 def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:

@@ -26,7 +26,7 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.lifecycle.plan import POLICIES, Plan
-from kingly_memory.models import JsonObject, MemoryStatus, MemoryType, Query
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.lifecycle import alive
@@ -69,7 +69,9 @@ class Interrupted(PromptStore):
     before: Callable[[], object] | None = None
     left = 0
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         if self.before is not None:
             self.left -= 1
             if self.left <= 0:

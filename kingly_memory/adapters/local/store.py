@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kingly_memory.adapters.local.engine import Engine, Outcome
     from kingly_memory.adapters.local.transaction import DiskTransaction
-    from kingly_memory.models import Backup, JsonObject
+    from kingly_memory.models import Backup, JsonObject, Memory
 
 T = TypeVar("T")
 LARGEST_BATCH = 256
@@ -79,7 +79,9 @@ class DiskStore:
         self._thread: threading.Thread | None = None
         self._engine: Engine | None = None
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         from concurrent.futures import Future  # loads logging, which a command that only reads does without
 
         future: Future[T] = Future()

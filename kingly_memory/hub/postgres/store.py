@@ -21,7 +21,8 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.store import Job, commit_together
-from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
+from kingly_memory.errors import RouterClosed, StoreError
+from kingly_memory.hub.postgres.failures import failure, shown
 from kingly_memory.hub.postgres.schema import prepare
 from kingly_memory.hub.postgres.text_index import INDEX, UNINDEX, TextIndex, texts
 from kingly_memory.ids import MemoryId
@@ -55,8 +56,10 @@ _IDS = (
     "CROSS JOIN LATERAL (SELECT * FROM km_memory WHERE space = w ->> 0 AND key = w ->> 1 OFFSET 0) AS m"
 )
 """`OFFSET 0` as in INDEX."""
-_Change = tuple[Callable[[Transaction], Any], str, Collection[str]]
-"""A change, the space that it is about, and the keys that it looks up there."""
+_Written = tuple[Memory, str, list[tuple[int | None, list[str]]]]
+"""A memory, its record, and the words that it is found by."""
+_Change = tuple[Callable[[Transaction], Any], str, Sequence[_Written]]
+"""A change, the space that it is about, and the memories that it saves unless their keys are there."""
 
 
 class PostgresStore:
@@ -82,7 +85,7 @@ class PostgresStore:
             with psycopg.connect(address, autocommit=True, connect_timeout=int(_WAIT_S)) as first:
                 prepare(first, self._name)
         except psycopg.Error as error:
-            raise self._failure(error) from None
+            raise failure(self._name, error) from None
         self._pool.open()
         self._thread = threading.Thread(
             target=commit_together,
@@ -97,11 +100,14 @@ class PostgresStore:
     def reader(self) -> StoreReader:
         return cast("StoreReader", self._reader)
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         if self._is_closed:
             raise RouterClosed
+        written = [_written(memory) for memory in memories]  # by this thread, while the database is at work for others
         future: Future[T] = Future()
-        self._jobs.put(((change, space, keys), future, None))
+        self._jobs.put(((change, space, written), future, None))
         return future
 
     def scrub(self, memory_ids: Collection[str]) -> None:
@@ -129,9 +135,9 @@ class PostgresStore:
             except psycopg.OperationalError as error:
                 # A connection of before the database was restarted says so at its first use.
                 if is_last or isinstance(error, PoolTimeout):
-                    raise self._failure(error) from None
+                    raise failure(self._name, error) from None
             except psycopg.Error as error:
-                raise self._failure(error) from None
+                raise failure(self._name, error) from None
         raise AssertionError(statement)
 
     def _commit(self, batch: Sequence[_Change], tell: Callable[[], None]) -> list[Outcome]:
@@ -141,7 +147,7 @@ class PostgresStore:
         except Exception as error:  # noqa: BLE001  # who waits for the change gets it
             if len(batch) > 1 and not isinstance(error, StoreError):
                 return [outcome for change in batch for outcome in self._commit([change], tell)]
-            return [(None, self._failure(error) if isinstance(error, psycopg.Error) else error)] * len(batch)
+            return [(None, failure(self._name, error) if isinstance(error, psycopg.Error) else error)] * len(batch)
 
     def _transact(self, batch: Sequence[_Change], tell: Callable[[], None]) -> list[Any]:
         """`tell` is called while the database commits. Raises StoreError where it cannot be reached, and what a change
@@ -151,8 +157,8 @@ class PostgresStore:
             try:
                 with self._pool.connection() as connection, connection.pipeline():
                     connection.execute("BEGIN")
-                    keys = {(space, key) for _, space, keys in batch for key in keys}
-                    transaction = PostgresTransaction(connection, {space for _, space, _ in batch}, keys)
+                    written = [one for _, _, written in batch for one in written]
+                    transaction = PostgresTransaction(connection, {space for _, space, _ in batch}, written)
                     values = [change(cast("Transaction", transaction)) for change, _, _ in batch]
                     transaction.finish()
                     is_committing = True
@@ -162,55 +168,14 @@ class PostgresStore:
             except psycopg.OperationalError as error:
                 # A commit whose answer was lost may have been made: its sender knows the key to repeat it under.
                 if is_last or is_committing or isinstance(error, PoolTimeout):
-                    raise self._failure(error) from None
+                    raise failure(self._name, error) from None
             except psycopg.errors.ReadOnlySqlTransaction as error:
-                raise self._failure(error) from None
+                raise failure(self._name, error) from None
         raise AssertionError(batch)
 
-    def _failure(self, error: psycopg.Error) -> StoreUnreadable:
-        """What PostgreSQL says of itself; its words may quote what was stored, so they are not repeated."""
-        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-            return StoreUnreadable(self._name, "it is read-only", "Name the primary, or let it take writes again")
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            return StoreUnreadable(
-                self._name,
-                "its user may not do that",
-                "Let the user own the database, or grant it CREATE on its schema",
-            )
-        if isinstance(error, psycopg.OperationalError):
-            return StoreUnreadable(
-                self._name, _cause(error), "Start it, or mend the address; no restart is needed here"
-            )
-        return StoreUnreadable(self._name, type(error).__name__, "Look into the log of PostgreSQL")
 
-
-def shown(address: str) -> str:
-    """The address without user and password."""
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(address)
-        port = f":{parts.port}" if parts.port else ""
-        return f"postgresql://{parts.hostname or ''}{port}{parts.path}"
-    except ValueError:
-        return "postgresql://…"
-
-
-def _cause(error: psycopg.Error) -> str:
-    """In words of ours."""
-    text = str(error)
-    signs = {
-        "password": "the user or the password is refused",
-        "does not exist": "there is no such database or user",
-        "refused": "nobody listens there",
-        "No such file": "nobody listens there",
-        "could not translate": "there is no such host",
-        "failed to resolve": "there is no such host",
-        "starting up": "it is starting",
-        "shutting down": "it is stopping",
-        "too many clients": "it has no connection left",
-    }
-    return next((words for sign, words in signs.items() if sign in text), "it does not answer")
+def _written(memory: Memory) -> _Written:
+    return memory, rows.record(memory), texts(memory)
 
 
 class _PostgresLookups(rows.SqlLookups):
@@ -231,10 +196,12 @@ class PostgresTransaction(_PostgresLookups):
     """What a hub's changes use of `ports.Transaction`. They save memories of those spaces, whose feeds it locks."""
 
     def __init__(
-        self, connection: Connection[Any], spaces: Collection[str], keys: Collection[tuple[str, str]] = ()
+        self, connection: Connection[Any], spaces: Collection[str], written: Collection[_Written] = ()
     ) -> None:
-        """Asks once for the ids of those keys, each with its space."""
+        """Asks once who has the keys of what will be `written`."""
         self._connection = connection
+        self._written = {one[0].id: one for one in written}
+        keys = {(memory.scope.space, memory.key) for memory, *_ in written if memory.key is not None}
         self._added: list[JsonObject] = []
         """Memories that are written before anything is looked up, and at the end."""
 
@@ -273,7 +240,7 @@ class PostgresTransaction(_PostgresLookups):
             "type": memory.type.value,
             "context_id": memory.scope.context_id,
             "sequence": self._next(memory.scope.space),
-            "record": rows.record(memory),
+            "record": self._as_written(memory)[1],
         }
         before = self.row(memory.id) if memory.revision > 1 else None
         self._more[memory.scope.space] += status is MemoryStatus.LIVE
@@ -329,7 +296,7 @@ class PostgresTransaction(_PostgresLookups):
         self._add()
         written = list[JsonObject]()
         for memory in self._unindexed.values():
-            for start, words in texts(memory):
+            for start, words in self._as_written(memory)[2]:
                 self._more_words[memory.scope.space] += len(words)
                 written.append({"id": memory.id, "start": start, "words": " ".join(words)})
         if written:
@@ -338,6 +305,12 @@ class PostgresTransaction(_PostgresLookups):
             if last != self._before[space] or self._more[space]:
                 changed = "UPDATE km_scope SET sequence = %s, live = live + %s, words = words + %s WHERE space = %s"
                 self._run(changed, last, self._more[space], self._more_words[space], space)
+
+    def _as_written(self, memory: Memory) -> _Written:
+        known = self._written.get(memory.id)
+        if known is None or known[0] is not memory:
+            self._written[memory.id] = known = _written(memory)
+        return known
 
     def _next(self, space: str) -> int:
         """A place in the feed of that space, behind all others."""

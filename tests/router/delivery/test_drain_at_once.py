@@ -70,7 +70,9 @@ class LateStore(PromptStore):
         self.late = self.busy = False
         self._in_line: list[tuple[Callable[[], Future[Any]], Future[Any]]] = []
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         if not self.late and not self.busy:
             return super().write(change)
         awaited: Future[T] = Future()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.models import DeliveryState, JsonObject, MemoryStatus, MemoryType, Query
+from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryStatus, MemoryType, Query
 from kingly_memory.ports import Transaction
 from kingly_memory.router.delivery import known_remotes
 from kingly_memory.router.delivery.moves import outbox_of_links
@@ -32,7 +32,9 @@ class MortalStore(PromptStore):
 
     left: int | None = None
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         if self.left is not None:
             self.left -= 1
             if self.left < 0:

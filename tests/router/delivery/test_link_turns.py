@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.models import LinkState
+from kingly_memory.models import LinkState, Memory
 from kingly_memory.ports import LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.delivery.link import Link
 from kingly_memory.router.delivery.routes import UNNAMED, Route
@@ -31,7 +31,9 @@ class SlowToTell(PromptStore):
 
     told = False
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         done = super().write(change)
         if self.told:
             return done
@@ -49,7 +51,9 @@ class SlowToBegin(PromptStore):
         self._waiting: list[Callable[[], None]] = []
         self._is_first = True
 
-    def write(self, change: Callable[[Transaction], T], space: str = "", keys: Collection[str] = ()) -> Future[T]:
+    def write(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Future[T]:
         if not self._is_first:
             return super().write(change)
         self._is_first = False
