@@ -266,6 +266,38 @@ print(memory.status()["memories"]["total"] - len(stored), len(memory.get_many(st
     assert run(program, tmp_path) == "4 0\n"
 
 
+@pytest.mark.requirement("N8")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_fork_waits_for_what_the_first_store_of_another_thread_loads(tmp_path: Path) -> None:
+    program = """
+import importlib.abc, os, sys, threading, warnings
+from kingly_memory import SyncMemoryRouter
+warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
+memory = SyncMemoryRouter.open("home", False, project="app")
+memory.documents.put("weather", "today", "fog")  # the store itself has loaded all that it needs
+loading, forked = threading.Event(), threading.Event()
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "base64":  # the first thing that text.redaction imports: it is loaded by halves now
+            loading.set()
+            forked.wait(1)
+sys.meta_path.insert(0, Slow())
+sys.modules.pop("base64", None)
+os.register_at_fork(after_in_parent=forked.set, after_in_child=forked.set)
+storing = threading.Thread(target=memory.store, args=("fog",))
+storing.start()
+loading.wait()
+if (child := os.fork()) == 0:
+    with SyncMemoryRouter.open("home", False, project="app") as own:
+        own.store("rain")
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+storing.join()
+print(memory.status()["memories"]["total"])
+"""
+    assert run(program, tmp_path) == "2\n"
+
+
 # --- what it costs the event loop -------------------------------------------------------------------------------------
 
 

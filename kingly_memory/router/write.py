@@ -6,6 +6,8 @@ working context, and answers with the receipt.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -104,9 +106,15 @@ def without_secrets(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
     return replace(draft, **fields), in_names
 
 
+_loading = threading.Lock()
+# A fork waits until nobody holds it: else the child would find a module that was loaded by halves.
+os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
+
+
 @cache  # to import them each time takes a store 0.6 µs
 def _finders() -> tuple[Callable[[Any], tuple[Any, int]], Callable[[str], int]]:
-    from kingly_memory.text.redaction import redacted, secrets_in  # most commands store nothing
+    with _loading:
+        from kingly_memory.text.redaction import redacted, secrets_in  # most commands store nothing
 
     return redacted, secrets_in
 
