@@ -45,7 +45,7 @@ class Projects(Family):
         end = validation.required("new", new)
         if any(one.is_used and project_and_user(one.name)[0] == end for one in await self._spaces()):
             raise InvalidInput("new", f"there is a project {validation.shown(end)!r}; merge them, or take another name")
-        return await self._move("old", old, end)
+        return await self._move("old", old, end, is_renamed=True)
 
     @verb("projects merge", destroys=True)
     async def merge(
@@ -96,12 +96,12 @@ class Projects(Family):
             raise InvalidInput(field, f"this home has no project {validation.shown(wanted)!r}; {choices}")
         return names
 
-    async def _move(self, field: str, name: str, end: str) -> Moved:
+    async def _move(self, field: str, name: str, end: str, *, is_renamed: bool = False) -> Moved:
         engine, spaces = self._engine, await self._spaces_of(field, name)
         if name == end:
             raise InvalidInput(field, f"{validation.shown(name)!r} cannot become part of itself; name another project")
         await engine.flush()
-        if project_and_user(engine.space)[1] is None:  # nothing of the project stays behind
+        if is_renamed and project_and_user(engine.space)[1] is None:  # what others have there stays with their remotes
             await engine.read(partial(engine.runtime.remotes_follow, name, end))
         memories = documents = merged = 0
         for start in spaces:

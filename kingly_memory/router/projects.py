@@ -25,7 +25,7 @@ from kingly_memory.ports import Row, Space, StoreReader, Transaction, in_transac
 from kingly_memory.router import activity, write
 from kingly_memory.router.delivery import known_remotes, shared
 from kingly_memory.router.delivery import moves as delivery
-from kingly_memory.router.delivery.outbox import SENT_AS, every_remote
+from kingly_memory.router.delivery.outbox import PURGED, SENT_AS, every_remote
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.router.purging import chosen
@@ -190,7 +190,7 @@ def _part_from_remotes(transaction: Transaction, row: Row, context: WriteContext
             continue
         is_settled = row.status is MemoryStatus.FORGOTTEN and not before.waits
         if not is_settled and not (before.untried and before.state is not DeliveryState.LEASED):
-            noted = {"record": GRAVE, SENT_AS: memory.id}
+            noted = {"record": GRAVE, SENT_AS: memory.id, PURGED: row.is_tombstone}
             transaction.save(replace(grave, tags=(), metadata=noted, scope=scope), MemoryStatus.FORGOTTEN)
             after = before if row.status is MemoryStatus.FORGOTTEN else delivery.wanted(before, 0, context.now_s)
             transaction.set_delivery(remote, grave.id, after)

@@ -131,6 +131,23 @@ async def test_who_renames_a_project_erases_nothing_on_a_machine_that_has_not(tm
     team.store.close()
 
 
+@pytest.mark.requirement("N9", "N10")
+async def test_a_purge_that_the_hub_had_not_heard_of_reaches_all_after_a_renaming(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("desk", "old") as desk, team.machine("laptop", "old") as laptop:
+        await laptop.store("the ferry leaves at nine", significance=0.9, key="ferry")
+        await laptop.sync(timeout=5)
+        await desk.sync(timeout=5)
+        team.wires["desk"].is_down = True
+        await desk.purge("ferry")
+        await desk.projects.rename("old", "new")
+        team.wires["desk"].is_down = False
+        await desk.sync(timeout=5)
+        await laptop.sync(timeout=5)
+        assert await laptop.restore("ferry") is None
+    team.store.close()
+
+
 async def test_what_a_hub_took_without_an_answer_is_forgotten_under_the_old_name(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("desk", "old") as desk:

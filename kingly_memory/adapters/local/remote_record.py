@@ -53,10 +53,10 @@ def drop(home: Path, gone: Callable[[AddedRemote], bool] = lambda _: True) -> li
 
 
 def follow(home: Path, project: str, into: str) -> None:
-    """The project becomes `into`, to which its remotes are added too. Raises InvalidSetting, StoreError."""
+    """The project is called `into` now, and so it is for its remotes. Raises InvalidSetting, StoreError."""
     if not any(one.project == project for one in homes(added_remotes()).get(os.path.realpath(home), [])):
         return
     with writing_to(added_remotes().parent), changing(home) as record:
-        there = {one.name for one in record if one.project == into}
-        kept = [one for one in record if one.project != project or one.name not in there]
+        there = {said for one in record if one.project == into for said in (one.name, one.address)}
+        kept = [one for one in record if one.project != project or there.isdisjoint((one.name, one.address))]
         record[:] = [replace(one, project=into) if one.project == project else one for one in kept]

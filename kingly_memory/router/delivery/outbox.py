@@ -42,6 +42,8 @@ FORMER = "parted"
 SENT_AS = "sent_as"
 """In the metadata of a grave that a move leaves: the id that remotes were told of the memory. A remote whose answer was
 lost knows it by that alone."""
+PURGED = "purged"
+"""In the same metadata: the memory was purged before it moved."""
 
 INCARNATION_CHARACTERS = 8
 _MARKS = "marks"
@@ -234,8 +236,10 @@ class Claim:
         is_for_it = forgotten or memory.significance > REMOTE_ABOVE
         subject = memory if is_for_it else None
         if row.is_tombstone and SENT_AS in memory.metadata:
-            # Nobody has purged it: with a content it is forgotten there alone, and whoever shares it can restore it.
-            subject = replace(memory, id=MemoryId(str(memory.metadata[SENT_AS])), content=SENT_AS)
+            # Unless it was purged before, it is forgotten there alone: with a content, so that whoever shares it can
+            # restore it.
+            content = "" if memory.metadata.get(PURGED) else SENT_AS
+            subject = replace(memory, id=MemoryId(str(memory.metadata[SENT_AS])), content=content)
         return _About(memory.key or memory.id, memory.id, subject, forgotten, row)
 
     def _link(self, transaction: Transaction, item_id: str, _: Delivery) -> _About | None:

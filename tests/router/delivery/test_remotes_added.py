@@ -258,21 +258,29 @@ def test_a_name_stands_for_one_address_in_a_home(run: Run) -> None:
 
 
 @pytest.mark.requirement("N9")
-@pytest.mark.parametrize("verb", ["rename", "merge"])
-def test_the_remotes_of_a_project_are_those_of_what_it_becomes(run: Run, server: ScriptedRemote, verb: str) -> None:
+def test_the_remotes_of_a_project_that_is_renamed_are_those_of_the_new_name(run: Run, server: ScriptedRemote) -> None:
     run("remotes", "add", "team", server.url, "--project", "old")
     run("remotes", "add", "away", NOBODY, "--offline", "--project", "old")
     run("remotes", "add", "away", NOBODY, "--offline", "--project", "other")
+    run("remotes", "add", "far", NOBODY, "--offline", "--project", "new")
     run("store", "refunds take three days", "--project", "old")
-    if verb == "merge":
-        run("store", "the vault has the key", "--project", "new")
-        run("remotes", "add", "away", NOBODY, "--offline", "--project", "new")
 
-    assert run("projects", verb, "old", "new").code == 0
+    assert run("projects", "rename", "old", "new").code == 0
 
     assert "on team" in run("store", "mail goes out on Mondays", "--project", "new", "--wait", "5").out
     added = [(one.name, one.project) for one in remote_names.added(added_remotes(), Place.resolve().home)]
-    assert sorted(added) == [("away", "new"), ("away", "other"), ("team", "new")]
+    assert sorted(added) == [("away", "other"), ("far", "new"), ("team", "new")]
+
+
+@pytest.mark.requirement("N9")
+def test_what_a_project_is_merged_into_stays_on_this_machine(run: Run) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline", "--project", "work")
+    run("store", "refunds take three days", "--project", "work")
+    run("store", "the tooth aches again", "--project", "diary")
+    assert run("projects", "merge", "work", "diary").code == 0
+    assert "this machine" in run("store", "the tooth is out", "--project", "diary").out
+    [kept] = remote_names.added(added_remotes(), Place.resolve().home)
+    assert kept.project == "work"
 
 
 @pytest.mark.requirement("N9")
