@@ -310,7 +310,7 @@ class Engine:
         ids = tuple(memory.id for memory in gone)
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
-        await self.write(purging.scrubbed(buried))
+        await self.write(purging.scrubbed({*buried, *whole}))
         if (logs := self.runtime.injections) is not None:
             await self.read(lambda: purging.purge_prompts(logs, buried, [*gone, *(row.memory for row in rows)], whole))
         return purging.Purged(

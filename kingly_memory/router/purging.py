@@ -159,22 +159,24 @@ def purge_rest(transaction: Transaction, space: str, agents: Iterable[str | None
         transaction.drop_facets(whose)
     model_replies.drop(transaction)
     shared.leave(transaction, space, now, purged=True)
+    transaction.set_facet(UNSCRUBBED, space, {"is_space": True})
     return transaction.documents.purge(space)
 
 
 async def scrub_rest(services: Services) -> None:
     """Leave no byte in the files of what was purged, where that has not been done yet. Raises StoreError."""
     store = services.store
-    while gone := [one for one, _ in store.reader.facets_named(UNSCRUBBED, _SCRUBBED_AT_ONCE)]:
-        await asyncio.to_thread(store.scrub, gone)
-        await services.write(scrubbed(gone))
+    while gone := list(store.reader.facets_named(UNSCRUBBED, _SCRUBBED_AT_ONCE)):
+        # Not by the name of a space: a damaged store that was put aside would go because the word stands in it.
+        await asyncio.to_thread(store.scrub, [memory_id for memory_id, facet in gone if "is_space" not in facet])
+        await services.write(scrubbed([name for name, _ in gone]))
 
 
 @in_transaction
-def scrubbed(transaction: Transaction, ids: Iterable[str]) -> None:
-    """No byte of these is left."""
-    for memory_id in ids:
-        transaction.set_facet(UNSCRUBBED, memory_id, None)
+def scrubbed(transaction: Transaction, names: Iterable[str]) -> None:
+    """No byte of these memories and spaces is left."""
+    for name in names:
+        transaction.set_facet(UNSCRUBBED, name, None)
 
 
 def purge_prompts(

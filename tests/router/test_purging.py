@@ -81,6 +81,31 @@ def test_what_an_interrupted_purge_has_erased_leaves_the_files_with_the_next_one
 
 
 @pytest.mark.requirement("N10")
+def test_documents_that_an_interrupted_purge_has_erased_leave_the_files_with_a_sweep(
+    memory: SyncMemoryRouter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise StoreBusy(1.0)
+
+    theirs = memory.scoped(project="theirs")
+    theirs.documents.put("notes", "account", SECRET)
+    with monkeypatch.context() as patch:
+        patch.setattr("kingly_memory.adapters.local.scrubbing.scrub", interrupted)
+        with pytest.raises(StoreBusy):
+            theirs.purge(whole_project=True)
+    assert left(tmp_path / "home", WORD)
+    put_aside = tmp_path / "home" / "store.corrupt-1"
+    put_aside.mkdir()
+    (put_aside / "cache.db").write_text("theirs")
+    memory.sweep()
+    assert left(tmp_path / "home", WORD) == []
+    assert put_aside.exists()  # the project's name alone is no memory of it
+    with monkeypatch.context() as patch:
+        patch.setattr("kingly_memory.adapters.local.scrubbing.scrub", interrupted)
+        memory.sweep()  # once is enough
+
+
+@pytest.mark.requirement("N10")
 def test_a_purge_that_could_not_clear_the_audit_has_purged_nothing_and_can_be_repeated(
     memory: SyncMemoryRouter, tmp_path: Path
 ) -> None:
