@@ -275,7 +275,7 @@ def query(
     return Query(
         text=mended(extracted),
         is_excerpt=is_excerpt,
-        key=mended(text.strip()) if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
+        key=spelled(text.strip()) if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
         space=space,
         limit=count("limit", limit, most=RESULTS_LIMIT),
         types=_types(types),

@@ -8,7 +8,7 @@ import re
 def spelled(name: str) -> str:
     """The name in the one spelling in which it is stored and looked up. Files on macOS are called by letters and
     accents apart, where a keyboard types both as one (NFC); and what is no UTF-8 in the name of a folder is U+FFFD."""
-    if str(name).isascii():  # what is no text is refused where it is looked at
+    if not isinstance(name, str) or name.isascii():  # type: ignore[redundant-expr]  # no text is refused elsewhere
         return name
     from unicodedata import normalize
 

@@ -112,7 +112,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
         {"content": "x", "scope": 1},
         {"content": "x", "created_at": 1e300},
         {"content": "x", "archived": "yes"},
-        {"content": "last"},
+        {"content": "last", "archived": None},
     )
     assert [draft.content for draft in good] == ["first", "last"]
     assert problems == [

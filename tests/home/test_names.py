@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 import pytest
 
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.trusted import is_trusted
 from kingly_memory.graph import Entity, Relation
@@ -45,7 +45,16 @@ async def test_keys_tags_and_users_are_found_however_they_are_typed(tmp_path: Pa
         assert (await theirs.store("tea at five", key=OF_A_FILE)).revision == 2
         found = await theirs.list(tags=[OF_A_FILE])
         assert [one.content for one in found] == ["tea at five"]
+        assert [hit.scores for hit in await theirs.search(OF_A_FILE)] == [{"key": 1.0}]
         assert await theirs.forget(OF_A_FILE) is not None
+
+
+async def test_a_name_that_is_no_text_is_refused_though_it_prints_accents(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="expected text, not list"):
+        MemoryRouter.open(tmp_path / "home", False, project=[TYPED])  # type: ignore[arg-type]
+    async with MemoryRouter.open(tmp_path / "home", False) as memory:
+        with pytest.raises(InvalidInput, match="expected text, not list"):
+            await memory.graph.create_entities([Entity([TYPED], "room")])  # type: ignore[arg-type]
 
 
 async def test_an_entity_of_the_graph_is_one_however_its_name_is_typed(tmp_path: Path) -> None:

@@ -200,8 +200,8 @@ def imported(data: Mapping[str, Any], *, format_name: str = FORMAT, trust: bool 
     if lifetime_s is not None and not 0 < lifetime_s <= MOST_LIFETIME_S:
         problem = "is not between 0 and 100 years; write ends_at: null instead for no end"
         raise InvalidInput("lifetime_s", f"{shown(length)} {problem}")
-    is_archived = data.get("archived", False)
-    if not isinstance(is_archived, bool):
+    is_archived = data.get("archived")
+    if not isinstance(is_archived, bool | None):
         raise InvalidInput("archived", f"{shown(is_archived)!r} is neither true nor false")
     status = MemoryStatus.ARCHIVED if is_archived else data.get(_EARLIER) or MemoryStatus.LIVE
     if status not in KEPT:

@@ -90,7 +90,7 @@ def _imported(value: JsonObject, status: str, facets: Mapping[str, JsonObject]) 
     if put_away.get("policy") == _ENDED and lifetime is None:
         status = MemoryStatus.LIVE
     ends = {"ends_at": (lifetime or {}).get("expires_at"), "lifetime_s": (lifetime or {}).get("sliding_s")}
-    made = jsonl.imported({**value, "standing": status, **ends})
+    made = jsonl.imported({**value, "archived": status == MemoryStatus.ARCHIVED, **ends})
     pin = facets.get(f"attention:{memory_id}")
     return replace(made, beside={"attention": pin}) if pin else made
 

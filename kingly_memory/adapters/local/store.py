@@ -226,8 +226,8 @@ def commit_together(
     """The writer thread of a store: wait for one job, take whatever else is there, `most` of them, and tell all who
     wait what became of theirs. None says that no more will come.
 
-    `commit` is given the changes of a batch, and a function that tells those who wait for the batch before. It calls
-    that when this thread would wait for something slower: what they do next is then done meanwhile."""
+    `commit` is given the changes of a batch, and a function that tells those who wait for the batch before. It may call
+    that while it waits for the commit itself: what they do next is then done meanwhile. Else they are told after it."""
     committed: list[tuple[Job, Outcome]] = []
 
     def tell() -> None:

@@ -103,9 +103,9 @@ class PostgresStore:
     def write(
         self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
     ) -> Future[T]:
+        written = [_written(memory) for memory in memories]  # by this thread, while the database is at work for others
         if self._is_closed:
             raise RouterClosed
-        written = [_written(memory) for memory in memories]  # by this thread, while the database is at work for others
         future: Future[T] = Future()
         self._jobs.put(((change, space, written), future, None))
         return future
