@@ -42,7 +42,7 @@ STEPS = (
 """One tuple of statements for each number; what was released is never changed.
 
 The words of some fifty memories wait in a list of 64 kB, the shortest there is, until they are put into the index
-together: that takes two thirds of the processor, and a search reads the list too, a tenth longer at most.
+together: that takes two thirds of the processor, and a search reads the list too, some tenths of a millisecond longer.
 """
 
 
