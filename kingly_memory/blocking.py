@@ -266,7 +266,7 @@ class SyncProjects(Face):
         """Give a project another name, which no project has yet.
 
         What remotes have under the old name is forgotten there and sent again under the new one. One that was
-        interrupted goes on with `merge`. Raises InvalidInput, StoreError.
+        interrupted goes on with `merge`. Raises InvalidInput, InvalidSetting, StoreError.
         """
         return self._call(lambda: self._awaiting.rename(old, new))
 

@@ -40,7 +40,7 @@ class Projects(Family):
         """Give a project another name, which no project has yet.
 
         What remotes have under the old name is forgotten there and sent again under the new one. One that was
-        interrupted goes on with `merge`. Raises InvalidInput, StoreError.
+        interrupted goes on with `merge`. Raises InvalidInput, InvalidSetting, StoreError.
         """
         end = validation.required("new", new)
         if any(one.is_used and project_and_user(one.name)[0] == end for one in await self._spaces()):

@@ -114,37 +114,24 @@ async def test_what_a_hub_has_of_a_renamed_project_is_there_under_the_new_name_a
     team.store.close()
 
 
-@pytest.mark.requirement("N7", "N9")
-async def test_who_renames_a_project_erases_nothing_on_a_machine_that_has_not(tmp_path: Path) -> None:
+@pytest.mark.requirement("N7", "N9", "N10")
+@pytest.mark.parametrize("is_purged", [False, True])
+async def test_who_renames_a_project_erases_elsewhere_only_what_was_purged(tmp_path: Path, is_purged: bool) -> None:
     team = Team(tmp_path)
     async with team.machine("desk", "old") as desk, team.machine("laptop", "old") as laptop:
         await laptop.store("the ferry leaves at nine", significance=0.9, key="ferry")
         await laptop.sync(timeout=5)
         await desk.sync(timeout=5)
-        assert (await desk.projects.rename("old", "new")).memories == 1
-        await desk.sync(timeout=5)
-        await laptop.sync(timeout=5)
-        assert await laptop.get("ferry") is None
-        restored = await laptop.restore("ferry")
-        assert restored is not None
-        assert restored.content == "the ferry leaves at nine"
-    team.store.close()
-
-
-@pytest.mark.requirement("N9", "N10")
-async def test_a_purge_that_the_hub_had_not_heard_of_reaches_all_after_a_renaming(tmp_path: Path) -> None:
-    team = Team(tmp_path)
-    async with team.machine("desk", "old") as desk, team.machine("laptop", "old") as laptop:
-        await laptop.store("the ferry leaves at nine", significance=0.9, key="ferry")
-        await laptop.sync(timeout=5)
-        await desk.sync(timeout=5)
-        team.wires["desk"].is_down = True
-        await desk.purge("ferry")
+        if is_purged:  # while the hub cannot hear of it
+            team.wires["desk"].is_down = True
+            await desk.purge("ferry")
         await desk.projects.rename("old", "new")
         team.wires["desk"].is_down = False
         await desk.sync(timeout=5)
         await laptop.sync(timeout=5)
-        assert await laptop.restore("ferry") is None
+        assert await laptop.get("ferry") is None
+        restored = await laptop.restore("ferry")
+        assert (restored and restored.content) == (None if is_purged else "the ferry leaves at nine")
     team.store.close()
 
 
