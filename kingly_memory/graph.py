@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kingly_memory.models import JsonObject
-from kingly_memory.text.names import spelled
+from kingly_memory.text.writing import spelled
 
 TAG = "graph"
 """What every memory of the graph is tagged with."""

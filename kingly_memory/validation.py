@@ -36,8 +36,7 @@ from kingly_memory.models import (
     Scope,
     as_utc,
 )
-from kingly_memory.text.names import spelled
-from kingly_memory.text.writing import is_short
+from kingly_memory.text.writing import is_short, spelled
 
 KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""

@@ -15,7 +15,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import write
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import Stored, WriteContext
-from kingly_memory.text.names import spelled
+from kingly_memory.text.writing import spelled
 
 T = TypeVar("T")
 MOST_FOUND = 10

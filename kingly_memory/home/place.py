@@ -11,7 +11,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import RemoteUse, project_and_user, space_of
-from kingly_memory.text.names import spelled
+from kingly_memory.text.writing import spelled
 
 if TYPE_CHECKING:  # read where several remotes are named
     from kingly_memory.home.remote_names import Addresses, RemotePlace

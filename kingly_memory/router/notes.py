@@ -24,7 +24,7 @@ from kingly_memory.ports import Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.thread_lookup import all_facets
 from kingly_memory.router.write import WriteContext
-from kingly_memory.text.names import spelled
+from kingly_memory.text.writing import spelled
 from kingly_memory.validation import KEY_LIMIT, Imported
 
 FACET = "note"

@@ -1,5 +1,5 @@
-"""How texts are written: words and their stems, tokens, and the scripts without spaces, where a search for words finds
-nothing; and how counts and times are told to people."""
+"""How texts are written: names, words and their stems, tokens, and the scripts without spaces, where a search for words
+finds nothing; and how counts and times are told to people."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ UNBROKEN = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf
 Nobody on the way to a first answer compiles it before a text needs it: compiling a class of such wide ranges costs a
 cold start more than the whole search, and most texts have none of these characters.
 """
+
+
+def spelled(name: str) -> str:
+    """The name (of a key, tag, project, user, agent, context) in the one spelling in which it is stored and looked up.
+    Files on macOS are called by letters and accents apart, where a keyboard types both as one (NFC); and what is no
+    UTF-8 in the name of a folder is U+FFFD."""
+    if not isinstance(name, str) or name.isascii():  # type: ignore[redundant-expr]  # no text is refused elsewhere
+        return name
+    from unicodedata import normalize
+
+    return normalize("NFC", re.sub("[\ud800-\udfff]", "\ufffd", name))
 
 
 def unbroken_runs(text: str) -> list[str]:

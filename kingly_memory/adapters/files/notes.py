@@ -22,7 +22,7 @@ from kingly_memory.adapters.files.reading import Problem, attempt, canonical, po
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import ImportedNote
-from kingly_memory.text.names import spelled
+from kingly_memory.text.writing import spelled
 from kingly_memory.validation import TAGS_LIMIT, Draft, draft, shown
 
 FORMAT = "notes"

@@ -18,9 +18,8 @@ from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
 from kingly_memory.router.lifecycle.alive import UsageBuffer, Visible
-from kingly_memory.text.names import spelled
 from kingly_memory.text.passages import PASSAGE
-from kingly_memory.text.writing import stem, without_marks, words
+from kingly_memory.text.writing import spelled, stem, without_marks, words
 
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it."""
