@@ -265,16 +265,16 @@ def query(
         raise InvalidInput("query", f"expected text, not {_name(text)}")
     if needs_words and not text.strip():
         raise InvalidInput("query", "is empty; say what to look for")
-    extracted = text
+    extracted = text = spelled(text)  # with its accents apart a question would have other words
     if text and not is_short(text):
         from kingly_memory.text.query_extraction import extract_query  # few texts are long, and a hook is in a hurry
 
         extracted = extract_query(text)
     is_excerpt = extracted != text
     return Query(
-        text=mended(extracted),
+        text=extracted,
         is_excerpt=is_excerpt,
-        key=spelled(text.strip()) if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
+        key=text.strip() if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
         space=space,
         limit=count("limit", limit, most=RESULTS_LIMIT),
         types=_types(types),

@@ -40,9 +40,9 @@ cold start more than the whole search, and most texts have none of these charact
 
 
 def spelled(name: str) -> str:
-    """The name (of a key, tag, project, user, agent, context) in the one spelling in which it is stored and looked up.
-    Files on macOS are called by letters and accents apart, where a keyboard types both as one (NFC); and what is no
-    UTF-8 in the name of a folder is U+FFFD."""
+    """The name (of a key, tag, project, user, agent, context) or question in the one spelling in which names are stored
+    and looked up. Files on macOS are called by letters and accents apart, where a keyboard types both as one (NFC); and
+    what is no UTF-8 in the name of a folder is U+FFFD."""
     if not isinstance(name, str) or name.isascii():  # type: ignore[redundant-expr]  # no text is refused elsewhere
         return name
     from unicodedata import normalize

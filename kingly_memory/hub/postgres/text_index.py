@@ -154,7 +154,7 @@ def _asked(query: Query, asked: str, *kinds: str) -> str:
 
 
 def _tokens(text: str) -> set[str]:
-    found = {stem(without_marks(word))[:_LONGEST] for word in words(without_unbroken(text))}
+    found = {stem(word)[:_LONGEST] for word in words(without_marks(without_unbroken(text)))}
     if not text.isascii():
         found.update(_SYMBOL.findall(text))
         found.update(run[at : at + 2] for run in unbroken_runs(text.casefold()) for at in range(len(run)))

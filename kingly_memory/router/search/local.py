@@ -19,7 +19,7 @@ from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, lends, l
 from kingly_memory.retrieval.spelling import Meant
 from kingly_memory.router.lifecycle.alive import UsageBuffer, Visible
 from kingly_memory.text.passages import PASSAGE
-from kingly_memory.text.writing import spelled, stem, without_marks, words
+from kingly_memory.text.writing import stem, without_marks, words
 
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it."""
@@ -284,7 +284,7 @@ class LocalSearch(Visible):
 
     def _named(self, query: Query, now_s: float) -> list[Hit]:
         """The memory whose key is the whole question."""
-        key = query.key or spelled(query.text.strip())
+        key = query.key or query.text.strip()
         ids = (self._reader.id_of_key(space, key) for space in query.spaces)
         memory_id = next((memory_id for memory_id in ids if memory_id is not None), None)
         row = None if memory_id is None else self._reader.row(memory_id)
