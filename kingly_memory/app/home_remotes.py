@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +15,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place, added_remotes
-from kingly_memory.home.remote_names import AddedRemote, RemotePlace, added, named
+from kingly_memory.home.remote_names import AddedRemote, RemotePlace, added, mark_of, named
 from kingly_memory.router.delivery import known_remotes
 from kingly_memory.settings import Settings
 
@@ -58,7 +57,8 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
         earlier = _backfill(everywhere, settings, remote.label, with_earlier=with_earlier)
         token_file = None if remote.token_file is None else str(remote.token_file)
         if remote.token is not None:
-            digest = sha256(f"{os.path.realpath(place.home)}\0{remote.label}".encode(errors="replace")).hexdigest()[:16]
+            # Not by its path, where another home may lie once this one is moved.
+            digest = sha256(f"{mark_of(place.home)}\0{remote.label}".encode()).hexdigest()[:16]
             folder = remote_record.tokens()
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             token_file = str(folder / f"{remote.label}-{digest}")

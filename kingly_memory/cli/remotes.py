@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Container, Iterator, Mapping
@@ -116,14 +115,13 @@ remotes_list_lines = Table(
 def remotes_forget(options: Options, out: Output) -> Answer:
     from kingly_memory.adapters.local import remote_record
     from kingly_memory.app.parts import remote_name
-    from kingly_memory.home.remote_names import homes
+    from kingly_memory.home.remote_names import recorded
 
     def is_meant(remote: AddedRemote) -> bool:
         return options.address == remote.name or remote_name(options.address) == remote_name(remote.address)
 
     place, address = place_of(options, out), options.address
-    known = homes(added_remotes()).get(os.path.realpath(place.home), [])  # of a home that is gone as well
-    named = next(filter(is_meant, known), None)
+    named = next(filter(is_meant, recorded(added_remotes(), place.home)), None)
     if named is not None:
         address = named.address
         if options.remote is None and any((one.label, one.address) == (named.name, address) for one in place.remotes):

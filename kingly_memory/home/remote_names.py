@@ -181,12 +181,14 @@ _RULE = "take letters, digits, - and _, a letter first"
 
 @dataclass(frozen=True, slots=True)
 class AddedRemote:
-    """A remote that memories of one project of a home go to. `token_file` holds the token that it is shown."""
+    """A remote that memories of one project of a home go to. `token_file` holds the token that it is shown, `mark`
+    tells which home it was (see `mark_of`)."""
 
     name: str
     address: str = field(repr=False)
     project: str
     token_file: str | None = None
+    mark: str = ""
 
     def to_json(self) -> JsonObject:
         return dict(vars(self))
@@ -204,10 +206,35 @@ def homes(path: Path) -> dict[str, list[AddedRemote]]:
         raise InvalidSetting(path.name, f"{path} is damaged; move it away and add the remotes again") from None
 
 
+def mark_of(home: Path) -> str:
+    """Which home on this machine this is, as a move keeps it: the numbers of its folder and of the file that its
+    writers lock, and when that was made, for nothing is ever written to it. A clone, a copy and what an archive brings
+    have others, and nothing that is written in a home tells them. Empty where there is no home."""
+    try:
+        folder, file = home.lstat(), (home / "write.lock").lstat()
+    except OSError:
+        return ""
+    return f"{folder.st_ino}/{file.st_ino}/{file.st_mtime_ns}"
+
+
+def place_in(record: Mapping[str, Sequence[AddedRemote]], home: Path) -> str:
+    """The path under which the record has a home: its own, or the one that it was moved away from. Where a home still
+    lies there it was not: a snapshot of a disk has the mark of what it shows."""
+    here, mark = os.path.realpath(home), mark_of(home)
+    marked = (path for path, remotes in record.items() if mark and any(one.mark == mark for one in remotes))
+    return next((path for path in marked if os.path.realpath(path) == here or not is_made(Path(path))), here)
+
+
+def recorded(path: Path, home: Path) -> list[AddedRemote]:
+    """What was added to that home, in that order, also where it is gone."""
+    record = homes(path)
+    return record.get(place_in(record, home), [])
+
+
 def added(path: Path, home: Path) -> list[AddedRemote]:
     """The remotes of that home, in the order in which they were added; none where it is gone, for a new one in its
     place begins without."""
-    return homes(path).get(os.path.realpath(home), []) if is_made(home) else []
+    return recorded(path, home) if is_made(home) else []
 
 
 def _meant(addresses: Addresses, known: Sequence[AddedRemote], project: str | None) -> Sequence[AddedRemote]:

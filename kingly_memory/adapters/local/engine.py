@@ -255,6 +255,11 @@ class Engine:
                 raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
             if layout_of(connection) == 0:
                 self._found(connection)
+            elif os.path.lexists(added_remotes()):  # most users have added none
+                from kingly_memory.adapters.local import remote_record
+
+                with suppress(StoreError, InvalidInput, InvalidSetting, OSError):
+                    remote_record.keep_up(self._folder.home)
             self._upgrade(connection)
             self._versions = connection.execute(_VERSIONS).fetchone()
             self._files = self._files_now()

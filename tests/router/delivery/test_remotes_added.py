@@ -406,6 +406,116 @@ def test_a_name_that_is_given_meanwhile_is_not_given_twice(
     assert [one.address for one in Place.resolve().remotes] == ["http://127.0.0.1:10"]
 
 
+# --- a home that is moved -------------------------------------------------------------------------------------------
+
+
+def labels(home: Path, project: str = "shop") -> list[str]:
+    return [one.label for one in Place.resolve(home, project=project).remotes]
+
+
+@pytest.fixture
+def shop(run: Run, tmp_path: Path) -> Path:
+    """The home of a project, which has a remote with a token."""
+    home = tmp_path / "code" / "shop" / ".kingly" / "memory"
+    token = ("--token-file", "-")
+    run("remotes", "add", "team", NOBODY, "--offline", "--home", str(home), *token, stdin=b"of the shop's team\n")
+    assert labels(home) == ["team"]
+    return home
+
+
+@pytest.mark.requirement("N3")
+def test_a_project_folder_that_is_moved_and_renamed_keeps_its_remotes(
+    run: Run, server: ScriptedRemote, tmp_path: Path
+) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    home = tmp_path / "shop" / ".kingly" / "memory"
+    run("remotes", "add", "team", server.url, "--home", str(home))
+    run("store", "mail goes out on Mondays", "--home", str(home), "--wait", "5")
+    (tmp_path / "shop").rename(tmp_path / "store")
+    home = tmp_path / "store" / ".kingly" / "memory"
+    assert run("projects", "rename", "shop", "store", "--home", str(home)).code == 0
+    assert "on team" in run("store", "refunds take three days", "--home", str(home), "--wait", "5").out
+    assert contents(server) == ["mail goes out on Mondays", "refunds take three days"]
+    assert run("remotes", "forget", "team", "--home", str(home)).code == 0
+    assert json.loads(added_remotes().read_text()) == {}
+
+
+@pytest.mark.requirement("N3")
+def test_a_home_that_was_used_where_it_was_moved_to_shares_nothing_with_one_made_in_its_old_place(
+    run: Run, shop: Path
+) -> None:
+    moved = shop.parent / "moved"
+    shop.rename(moved)
+    assert labels(moved) == ["team"]
+    run("store", "refunds take three days", "--home", str(moved), "--project", "shop")
+    token = ("--token-file", "-")
+    added = run("remotes", "add", "team", NOBODY, "--offline", "--home", str(shop), *token, stdin=b"of another team\n")
+    assert (added.code, "without the remotes of the one before" in added.err) == (0, False)
+    for home, held in ((moved, "of the shop's team\n"), (shop, "of another team\n")):
+        [remote] = Place.resolve(home, project="shop").remotes
+        assert remote.token_file is not None
+        assert remote.token_file.read_text() == held
+    run("remotes", "forget", "team", "--home", str(shop))
+    assert (labels(moved), labels(shop)) == (["team"], [])
+
+
+@pytest.mark.requirement("N3")
+def test_a_home_that_is_moved_to_where_another_one_was_has_its_own_remotes(run: Run, shop: Path) -> None:
+    other = shop.parent / "other"
+    run("remotes", "add", "lab", NOBODY, "--offline", "--home", str(other), "--project", "shop")
+    shutil.rmtree(other)
+    shop.rename(other)
+    assert labels(other) == ["team"]
+
+
+@pytest.mark.requirement("N3")
+def test_a_home_whose_old_place_leads_to_the_new_one_keeps_its_remotes(shop: Path) -> None:
+    moved = shop.parents[2] / "moved"
+    shop.parents[1].rename(moved)
+    shop.parents[1].symlink_to(moved)
+    assert labels(moved / ".kingly" / "memory") == labels(shop) == ["team"]
+
+
+@pytest.mark.requirement("N3")
+@pytest.mark.parametrize("original", ["lies there", "is gone"])
+def test_a_copy_has_no_remotes_whether_or_not_the_original_is_there(run: Run, shop: Path, original: str) -> None:
+    """Gone: its disk may only not be mounted."""
+    copied = shop.parent / "copied"
+    shutil.copytree(shop, copied)  # with the times of its files
+    if original == "is gone":
+        shutil.rmtree(shop)
+    assert labels(copied) == []
+    stored = run("store", "mine", "--home", str(copied), "--project", "shop", "--significance", "0.9").out
+    assert "team" not in stored
+    assert labels(copied) == []
+    assert list(json.loads(added_remotes().read_text())) == [str(shop)]
+
+
+@pytest.mark.requirement("N3")
+def test_what_shows_a_home_a_second_time_has_none_of_its_remotes(
+    run: Run, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the snapshot of a disk does, with the same numbers and times."""
+    snapshot = shop.parent / "snapshot"
+    shutil.copytree(shop, snapshot)
+    mark = remote_names.mark_of(shop)
+    for module in (remote_names, remote_record):
+        monkeypatch.setattr(module, "mark_of", lambda _: mark)
+    run("store", "mine", "--home", str(snapshot), "--project", "shop")
+    assert (labels(snapshot), labels(shop)) == ([], ["team"])
+
+
+@pytest.mark.requirement("N3")
+def test_a_home_of_a_record_without_marks_gets_one_when_it_is_opened(run: Run, shop: Path) -> None:
+    record = json.loads(added_remotes().read_text())
+    for remote in record[str(shop)]:
+        del remote["mark"]
+    added_remotes().write_text(json.dumps(record))
+    run("store", "refunds take three days", "--home", str(shop))
+    shop.rename(shop.parent / "moved")
+    assert labels(shop.parent / "moved") == ["team"]
+
+
 # --- what a home cannot say -----------------------------------------------------------------------------------------
 
 
