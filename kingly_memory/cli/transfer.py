@@ -52,7 +52,7 @@ def export(options: Options, out: Output) -> int:
                 out.write_utf8(line)
         else:
             written = Counter(memories=0)
-            with replacing(Path(target)) as exported:
+            with replacing(Path(target), sweeps=True) as exported:
                 for line, kind in lines:
                     exported.write(line)
                     written[kind] += 1

@@ -13,7 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kingly_memory.errors import StoreUntrusted, StoreUnwritable
@@ -25,6 +25,8 @@ CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """No link is followed, and no pipe waited for."""
 FIRST_PAUSE_S, LEAST_PAUSE_S = 0.001, 0.000_3
 """Between two looks at a lock."""
+_UNFINISHED = ".kingly-unfinished"
+_FOLDER_WAIT_S = 1.0
 
 
 def is_made(home: Path) -> bool:
@@ -150,6 +152,29 @@ def write_json(path: Path, value: object) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+
+
+@contextmanager
+def unfinished(path: Path, *, sweeps: bool = False) -> Iterator[tuple[int, Path]]:
+    """A new file beside `path`, as a descriptor and a name, for what gets that name when it is whole; the other name is
+    gone after the block. With `sweeps` those are removed from the folder whose writers were killed. Raises OSError.
+
+    The folder is locked meanwhile and not the file: on NFS, SQLite could not lock that any more. Where a folder cannot
+    be locked nothing is removed.
+    """
+    folder = path.absolute().parent
+    with ExitStack() as stack:
+        with suppress(OSError):
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, held)
+            for left in folder.glob(f".*{_UNFINISHED}*") if sweeps and lock(held, 0) else ():
+                with suppress(OSError):
+                    left.unlink()
+            lock(held, _FOLDER_WAIT_S, fcntl.LOCK_SH)
+        name = folder / f".{path.name[:50]}.{os.urandom(4).hex()}{_UNFINISHED}"
+        descriptor = opened(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        stack.callback(name.unlink, missing_ok=True)
+        yield descriptor, name
 
 
 def on_the_disk(path: Path) -> None:

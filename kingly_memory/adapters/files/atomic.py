@@ -4,45 +4,41 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from kingly_memory.errors import InvalidInput
+from kingly_memory.home.own_files import unfinished
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """Write text that takes the place of `path` when the block ends well, and leaves no trace when it does not.
+def replacing(path: Path, *, sweeps: bool = False) -> Iterator[TextIO]:
+    """Write text that takes the place of `path` when the block ends well, and leaves no trace when it does not. With
+    `sweeps` what killed writers have left in the folder goes too.
 
     The file has mode 0600, is UTF-8 with plain line feeds, and is on the disk before it gets its name. Raises
     InvalidInput when the folder does not take it, and for a device or a pipe, which would be gone.
     """
     mode = stat.S_IFREG
-    with suppress(OSError, ValueError):  # a link may lead to a device, as /dev/stdout does
-        mode = path.stat().st_mode
+    try:
+        with suppress(OSError):
+            mode = path.stat().st_mode  # a link may lead to a device, as /dev/stdout does
+    except ValueError as error:  # a NUL, say
+        raise _unwritable(path, error) from None
     if not stat.S_ISREG(mode):
         what = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
         raise InvalidInput("file", f"{path} is {what}; name a file")
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with unfinished(path, sweeps=sweeps) as (descriptor, partial):
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise _unwritable(path, error) from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def made_folder(folder: Path) -> Path:

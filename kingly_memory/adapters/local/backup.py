@@ -14,7 +14,6 @@ import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
-from tempfile import mkstemp
 from typing import BinaryIO
 
 from kingly_memory.adapters.local import keys, rows, safety, sql, sqlite
@@ -23,7 +22,7 @@ from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.trusted import take
 from kingly_memory.digests import blake2b
 from kingly_memory.errors import InvalidInput, StoreError
-from kingly_memory.home.own_files import on_the_disk, writing_to
+from kingly_memory.home.own_files import on_the_disk, unfinished, writing_to
 from kingly_memory.models import Backup, project_and_user
 
 _FIRST_BYTES = b"SQLite format 3\x00"
@@ -52,10 +51,8 @@ def create(home: Path, file: Path) -> Backup:
     folder.check()
     key_name = sqlite.key_name_of(folder.store)
     try:
-        descriptor, name = mkstemp(prefix=f".{file.name[:100]}.", dir=file.absolute().parent)
-        os.close(descriptor)
-        partial = Path(name)
-        try:
+        with unfinished(file, sweeps=True) as (descriptor, partial):
+            os.close(descriptor)
             with (
                 closing(safety.connect_read_only(folder.database)) as store,
                 closing(sqlite.connect(partial, key_name=key_name)) as copy,
@@ -75,8 +72,6 @@ def create(home: Path, file: Path) -> Backup:
             _name(partial, file)
             on_the_disk(file)
             on_the_disk(file.absolute().parent)
-        finally:
-            partial.unlink(missing_ok=True)
     except sqlite.Error as error:
         raise safety.failure(error, str(folder.store), folder.inode(), safety.READ_WAIT_S, writing=False) from error
     except FileExistsError:

@@ -8,6 +8,8 @@ import os
 import resource
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -21,6 +23,7 @@ from kingly_memory.adapters.local import backup, sql
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.trusted import is_trusted
 from kingly_memory.errors import InvalidInput, StoreError
+from kingly_memory.home.own_files import unfinished
 from tests.cli_runner import Run
 from tests.store_samples import number_layout
 
@@ -338,3 +341,33 @@ def test_a_full_disk_is_said_of_the_file_and_not_of_the_store(full: Path, tmp_pa
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert files(tmp_path) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from kingly_memory.home.own_files import unfinished
+
+with unfinished(Path(sys.argv[1])) as (descriptor, partial):
+    os.write(descriptor, b"half of it")
+    partial.with_name(f"{partial.name}-journal").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("command", ["backup create", "export"])
+def test_what_a_killed_writer_has_left_goes_with_the_next_one_and_what_is_being_written_stays(
+    run: Run, full: Path, tmp_path: Path, command: str
+) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / ".notes.kingly").touch()
+    subprocess.run([sys.executable, "-c", KILLED, there / "monday"], check=False)
+    left = files(there)
+    assert len(left) == 3
+    with unfinished(there / "other") as (descriptor, partial):
+        os.close(descriptor)
+        assert run(*command.split(), str(there / "tuesday"), "--home", str(full)).code == 0
+        assert files(there) == sorted([*left, partial.name, "tuesday"])
+    assert run(*command.split(), str(there / "wednesday"), "--home", str(full)).code == 0
+    assert files(there) == [".notes.kingly", "tuesday", "wednesday"]
