@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, RevisionConflict
@@ -369,6 +370,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
             return _receipt(transaction, before.memory, context.routes), "kept"
         _clear_outdated(transaction, before, memory, context)
     receipt = _save(transaction, memory, item.status, context, lifetime, is_requested=True)
+    thoughts.note(transaction, memory)
     if before is None and item.ends_at is not None and item.status is MemoryStatus.LIVE:  # it may have ended already
         lifetimes.put(transaction, memory.id, lifetime)
     for source_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
