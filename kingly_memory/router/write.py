@@ -651,7 +651,7 @@ def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> No
 
     transaction.save(replace(memory, updated_at=context.after(memory)), MemoryStatus.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
-    contexts.forgotten(transaction, memory)
+    contexts.leave(transaction, memory)
     experiences.let_go(transaction, memory)
     clean_up(transaction, [memory])
     routes = context.routes
