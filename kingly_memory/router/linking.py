@@ -10,8 +10,7 @@ from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link, LinkDraft
 from kingly_memory.cognition.thoughts import Step, Thought
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import MemoryId
-from kingly_memory.models import MemoryStatus, Query
+from kingly_memory.models import Query
 from kingly_memory.ports import StoreReader, Transaction, in_transaction
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
@@ -36,10 +35,11 @@ def linked(
     created_at: datetime | None = None,
 ) -> tuple[Link, bool]:
     """The same inside a change; and whether anything about the link is new."""
-    ends = (_end(transaction, "source", source, context), _end(transaction, "target", target, context))
-    if ends[0] == ends[1]:
+    names = (("source", source), ("target", target))
+    start, end = (write.present(transaction, context.space, name, field).memory.id for field, name in names)
+    if start == end:
         raise InvalidInput("target", "is the source itself; a link joins two memories")
-    link, is_news = links.write(transaction, *ends, draft, created_at or context.now)
+    link, is_news = links.write(transaction, start, end, draft, created_at or context.now)
     for remote in known_remotes.remotes_for_links(transaction, context.space, context.routes):
         outbox.want_link(transaction, remote, link, context.now_s, is_news=is_news)
     return link, is_news
@@ -54,15 +54,6 @@ def record(transaction: Transaction, step: Step, context: WriteContext) -> tuple
     memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
     thoughts.note(transaction, memory)
     return thoughts.thought(memory, receipt), stored
-
-
-def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> MemoryId:
-    row = write.find_own(transaction, context.space, key_or_id, field)
-    if row is None:
-        raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
-    if row.status is MemoryStatus.FORGOTTEN:
-        raise InvalidInput(field, f"{validation.shown(key_or_id)!r} was forgotten; restore it first")
-    return row.memory.id
 
 
 def chain(reader: StoreReader, station: Station, chain_id: str) -> tuple[Thought, ...]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, RevisionConflict
+from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, NothingUnder, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, UsualLifetimes, is_expired, later_of
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, kept_placement
@@ -40,7 +40,7 @@ from kingly_memory.router.delivery.outbox import earlier_delivery, every_remote,
 from kingly_memory.router.delivery.routes import Routes, added_to, receipt_of
 from kingly_memory.router.lifecycle import alive, archive, lifetimes, summaries
 from kingly_memory.settings import Tiers
-from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
+from kingly_memory.validation import TAGS_LIMIT, Draft, Imported, shown
 
 TICK = timedelta(microseconds=1)
 CHANGES_KEPT_S = 90 * 86_400.0
@@ -522,6 +522,16 @@ def find_own(
             if kept is not None and (or_forgotten or kept.status is not MemoryStatus.FORGOTTEN):
                 raise KeptForEveryProject(key_or_id, field)
     return found
+
+
+def present(transaction: Transaction, space: str, key_or_id: str, field: str = "key_or_id") -> Row:
+    """The same. Raises InvalidInput where there is none, or it was forgotten."""
+    row = find_own(transaction, space, key_or_id, field)
+    if row is None:
+        raise NothingUnder(key_or_id, field=field)
+    if row.status is MemoryStatus.FORGOTTEN:
+        raise InvalidInput(field, f"{shown(key_or_id)!r} was forgotten; restore it first")
+    return row
 
 
 def _by_key(lookups: Lookups, space: str, key: str | None) -> Row | None:
