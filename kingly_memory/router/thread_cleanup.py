@@ -11,7 +11,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Transaction
 from kingly_memory.router import contexts
-from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, into, texts
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, into, members, root, threads
 
 _MERGES = ("context_id", "into", "holds")
 """Fields of the facet `thread` that only say what was merged."""
@@ -51,19 +51,5 @@ def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, 
 
 def _merged_with(transaction: Transaction, space: str, context_id: str) -> dict[str, JsonObject]:
     """The contexts that are one thread with that one, itself among them, each with its facet `thread`."""
-
-    def facet_of(thread_id: str) -> JsonObject:
-        return transaction.facet(THREAD, owner(space, thread_id)) or {}
-
-    found = {context_id: facet_of(context_id)}
-    root = context_id
-    while (target := into(found[root])) is not None and target not in found:
-        root = target
-        found[root] = facet_of(root)
-    waiting = list(found)
-    for parent in waiting:
-        for child in texts(found[parent], "holds"):
-            if child not in found and into(facet := facet_of(child)) == parent:
-                found[child] = facet
-                waiting.append(child)
-    return found
+    onward = threads(transaction, space, [context_id])
+    return onward | members(transaction, space, root(context_id, onward))

@@ -16,7 +16,7 @@ from kingly_memory.attention.focus import folded
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import KEPT, JsonObject, Query
-from kingly_memory.ports import Row, StoreReader
+from kingly_memory.ports import Lookups, Row, StoreReader
 from kingly_memory.validation import shown
 
 THREAD, ATTENTION, RATINGS = "thread", "attention", "ratings"
@@ -82,7 +82,7 @@ def weighed(facets: Iterable[JsonObject]) -> Weighed:
     return Weighed(weight, pinned)
 
 
-def facets(reader: StoreReader, name: str, space: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
+def facets(reader: Lookups, name: str, space: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
     """The facets of that name, by context."""
     owners = {owner(space, context_id): context_id for context_id in context_ids}
     return {owners[whose]: facet for whose, facet in reader.facets(name, list(owners)).items()}
@@ -99,7 +99,7 @@ def all_facets(reader: StoreReader, name: str) -> Iterator[tuple[str, JsonObject
 # --- which contexts are one thread ------------------------------------------------------------------------------------
 
 
-def threads(reader: StoreReader, space: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
+def threads(reader: Lookups, space: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
     """The facet `thread` of each context and of every thread it was merged into; empty where there is none."""
     wanted = set(context_ids)
     found: dict[str, JsonObject] = {}
@@ -119,7 +119,7 @@ def root(context_id: str, known: Mapping[str, JsonObject]) -> str:
     return passed[-1]
 
 
-def members(reader: StoreReader, space: str, thread_id: str) -> dict[str, JsonObject]:
+def members(reader: Lookups, space: str, thread_id: str) -> dict[str, JsonObject]:
     """The contexts that are this thread now, its own first, each with its facet `thread`."""
     found = {thread_id: facets(reader, THREAD, space, [thread_id]).get(thread_id, {})}
     waiting = [thread_id]
