@@ -277,7 +277,7 @@ def query(
         key=text.strip() if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
         space=space,
         limit=count("limit", limit, most=RESULTS_LIMIT),
-        types=_types(types),
+        types=None if types is None else tuple({memory_type("types", one): 0 for one in texts("types", types)}) or None,
         tags=None if tags is None else tag_list("tags", tags) or None,
         agent=label("agent", agent),
         context_id=label("context_id", context_id),
@@ -470,16 +470,6 @@ def _content(value: object, limit_bytes: int) -> str:
             "content", f"has {size:,} bytes, at most {limit_bytes:,} are stored; split it into several memories"
         )
     return text
-
-
-def _types(value: object) -> tuple[MemoryType, ...] | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        value = (value,)
-    if not isinstance(value, Iterable):
-        raise InvalidInput("types", f"expected a list of types, not {_name(value)}")
-    return tuple(dict.fromkeys(memory_type("types", item) for item in value)) or None
 
 
 def choice(
