@@ -264,7 +264,7 @@ class Claim:
 
     def _waits_for_parent(self, transaction: Transaction, row: Row, found: Delivery, taken: Collection[str]) -> bool:
         """True for a thought whose parent goes first and is not among the `taken`. It becomes due with that one."""
-        parent_id = thoughts.parent_of(row.memory) if thoughts.is_thought(row.memory) else None
+        parent_id = thoughts.parent_of(row.memory)
         if (
             parent_id is None
             or parent_id in taken

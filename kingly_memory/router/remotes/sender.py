@@ -548,5 +548,4 @@ def goes_at_once(error: RemoteError, item: Leased) -> bool:
 
 def parent_of(item: Leased) -> MemoryId | None:
     """The thought that goes before this one, if any."""
-    is_thought = isinstance(item.subject, Memory) and thoughts.is_thought(item.subject)
-    return thoughts.parent_of(item.subject) if is_thought else None  # type: ignore[arg-type]
+    return thoughts.parent_of(item.subject) if isinstance(item.subject, Memory) else None
