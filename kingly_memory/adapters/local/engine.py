@@ -348,14 +348,11 @@ class Engine:
             safety.check_objects(connection, self._folder.store)
             self._versions = versions
         if self._data_version is None:
-            self._check_place(connection)
-
-    def _check_place(self, connection: sqlite3.Connection) -> None:
-        """A home whose files were copied is another one from its first change on: two that say different things under
-        the same names would be taken for one."""
-        named = DiskTransaction(connection, self._vocabulary).facet(HOME, INCARNATION) or {}
-        if named.get("files") != self._folder.files():
-            name_incarnation(connection, self._folder, restored=True)
+            # A home whose files were copied is another one from its first change on: two that say different things
+            # under the same names would be taken for one.
+            named = DiskTransaction(connection, self._vocabulary).facet(HOME, INCARNATION) or {}
+            if named.get("files") != self._folder.files():
+                name_incarnation(connection, self._folder, restored=True)
 
     def _check_layout(self, connection: sqlite3.Connection) -> None:
         layout = layout_of(connection)

@@ -5,17 +5,20 @@ and the same as conditions on the columns of rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from kingly_memory.adapters.local import sql
-from kingly_memory.adapters.local.rows import status_token, token, type_token
+from kingly_memory.adapters.local.rows import dump_text, status_token, token, type_token
 from kingly_memory.models import MemoryStatus, MemoryType, Query
+from kingly_memory.text.writing import has_unbroken
 
 _METADATA = "json_extract(c.value, '$.metadata"
 _COMPARED = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _EXACT = 2**53
 """Whole numbers below it are the same as floats."""
+_TRIGRAM = 3
 _IN_SCOPE = "instr(' ' || m.scope || ' ', ?) > 0"
 
 # --- filters ----------------------------------------------------------------------------------------------------------
@@ -146,3 +149,29 @@ def any_of(terms: Iterable[str]) -> str:
 
 def quoted(term: str) -> str:
     return '"' + term.replace('"', '""').replace("\x00", " ") + '"'
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def holding_pieces(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    """Statements for what holds pieces, with their values. Of scripts without word breaks, what holds most of them
+    first: among the latest, and by the piece index, which knows letters by threes, among all. Of anything else, such as
+    emoji, what holds every one, by reading what the project holds, the latest first."""
+    written = [one for piece in pieces for one in (dump_text(piece), piece)]  # as `sql.LITERAL_PIECE` asks for each
+    fields, values = field_condition(query)
+    if not all(map(has_unbroken, pieces)):
+        conditions = " AND ".join(filter(None, [*[sql.LITERAL_PIECE] * len(pieces), fields]))
+        yield sql.LITERAL.format(conditions=conditions), [match_expression(query), *written, *values]
+        return
+    columns, column_values = column_conditions(query)
+    conditions, values = " AND ".join(filter(None, [*columns, fields])), [*column_values, *values]
+    held = " + ".join([sql.HAS_PIECE] * len(pieces))
+    yield sql.PIECES_HELD.format(held=held, conditions=conditions), [*written, *values]
+    pairs = (
+        piece + next_piece[-1]
+        for piece, next_piece in pairwise(pieces)
+        if len(piece) == len(next_piece) and piece[1:] == next_piece[:-1]
+    )
+    if long := [piece for piece in (*pieces, *pairs) if len(piece) >= _TRIGRAM]:
+        yield sql.PIECES.format(conditions=conditions), [any_of(long), *values]

@@ -17,7 +17,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any
 
 from kingly_memory.adapters.local import rows, sql
@@ -27,14 +26,12 @@ from kingly_memory.adapters.local.expressions import (
     all_terms,
     any_of,
     any_term,
-    column_conditions,
-    field_condition,
+    holding_pieces,
     in_scope,
     match_expression,
 )
 from kingly_memory.models import Query
 from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
-from kingly_memory.text.writing import has_unbroken
 
 WEIGH_SHARE = 0.6
 """Of the time: when no more matches are weighed, and those that are found at once have to do."""
@@ -54,7 +51,6 @@ LEAST = 0.001
 """The score of what is not weighed."""
 _LONGEST_RECORD = 64
 """Bytes of the index's own record that are looked at; a sound one has few."""
-_TRIGRAM = 3
 _LAST_CHARACTER = "\U0010ffff"
 _MOST_WORDS = 100_000
 """Words that a reader keeps between two searches."""
@@ -90,8 +86,6 @@ class TextIndex:
         *,
         rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
-        if not terms:
-            return Matches(())
         only, counted = admitted(query), rows_with or {}
         if only[0]:  # each row that is found is read for its fields, which takes as long as to weigh it three times
             terms = [term for term in terms if counted.get(term, 0) <= VERY_FREQUENT] or terms
@@ -220,11 +214,9 @@ class TextIndex:
         return self.rows_at(found, time.monotonic())
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
-        if not pieces:
-            return Matches(())
         found: list[tuple[Any, ...]] = []
         with self._connections.until(deadline_s) as cut:
-            for statement, values in (_unbroken if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces):
+            for statement, values in holding_pieces(query, pieces):
                 self._connections.rows(statement, (*values, limit), into=found)
         positions, statuses = list(dict.fromkeys(position for (position,) in found)), query.statuses
         there = rows_at(self._connections, positions, deadline_s, cut)
@@ -343,40 +335,6 @@ def read(
             read += len(columns[1]) if columns else 0
             yield name, rows.read_row(*columns) if columns else None
         waiting = [*([] if is_all else [name for name in some if name not in found]), *waiting[ROWS_AT_ONCE:]]
-
-
-# --- pieces -----------------------------------------------------------------------------------------------------------
-
-
-def _unbroken(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    """What holds pieces of scripts without word breaks, most of them first: among the latest, and by the piece index,
-    which knows letters by threes, among all."""
-    columns, column_values = column_conditions(query)
-    fields, field_values = field_condition(query)
-    conditions = " AND ".join(filter(None, [*columns, fields]))
-    held = " + ".join([sql.HAS_PIECE] * len(pieces))
-    latest = sql.PIECES_HELD.format(held=held, conditions=conditions)
-    yield latest, [*_written(pieces), *column_values, *field_values]
-    pairs = (
-        piece + next_piece[-1]
-        for piece, next_piece in pairwise(pieces)
-        if len(piece) == len(next_piece) and piece[1:] == next_piece[:-1]
-    )
-    if long := [piece for piece in (*pieces, *pairs) if len(piece) >= _TRIGRAM]:
-        indexed = sql.PIECES.format(conditions=conditions)
-        yield indexed, [any_of(long), *column_values, *field_values]
-
-
-def _by_reading(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    """By reading what the project holds, the latest first: for emoji and the like."""
-    fields, values = field_condition(query)
-    conditions = " AND ".join(filter(None, [*[sql.LITERAL_PIECE] * len(pieces), fields]))
-    yield sql.LITERAL.format(conditions=conditions), [match_expression(query), *_written(pieces), *values]
-
-
-def _written(pieces: Sequence[str]) -> Iterator[str]:
-    """As `sql.LITERAL_PIECE` asks for each: how it is written in JSON, and itself."""
-    return (one for piece in pieces for one in (rows.dump_text(piece), piece))
 
 
 def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:
