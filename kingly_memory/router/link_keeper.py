@@ -53,8 +53,7 @@ class LinkKeeper:
         """The link as the last process to touch it left it."""
         if self._unshared is not None:
             return self._unshared
-        found = self._services.reader.facets("link", [self._route.link])
-        return Link.from_json(found[self._route.link]) if found else Link()
+        return Link.from_json(self._services.reader.facet("link", self._route.link))
 
     @property
     def is_connected(self) -> bool:
@@ -236,7 +235,7 @@ class LinkKeeper:
         """Send everything once more to a remote that is another incarnation than the one last seen. That is kept per
         remote, since the token may be replaced while the remote is put back."""
         name, now_s = self._route.name, self._services.now_s()
-        seen = self._services.reader.facets(SEEN, [name]).get(name)
+        seen = self._services.reader.facet(SEEN, name)
         if not incarnation or seen == {"incarnation": incarnation}:
             return
 
@@ -256,8 +255,7 @@ class LinkKeeper:
         """Move the shared row. Where the store cannot be written, this process keeps its own."""
 
         def change(transaction: Transaction) -> Link | None:
-            data = transaction.facet("link", self._route.link)
-            moved = move(Link() if data is None else Link.from_json(data))
+            moved = move(Link.from_json(transaction.facet("link", self._route.link)))
             if moved is not None:
                 transaction.set_facet("link", self._route.link, moved.to_json())
             return moved

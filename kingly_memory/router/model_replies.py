@@ -43,7 +43,7 @@ async def ask(
     mark = sha256(f"{name}\0{about or prompt}".encode(errors="replace")).hexdigest()[:32]
 
     def known() -> str | None:
-        found = _replies(access.reader.facets(FACET, [owner]).get(owner)).get(mark)
+        found = _replies(access.reader.facet(FACET, owner)).get(mark)
         return found if isinstance(found, str) else None
 
     kept = None if name is None else await access.read(known)

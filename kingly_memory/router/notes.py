@@ -119,7 +119,7 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
 
 def _under_its_first_name(found: FoundNotes, reader: StoreReader, space: str) -> FoundNotes:
     """A folder that was once seen to be a known one stays that, whatever becomes of either."""
-    names = reader.facets(FOLDERS, [digest(space)]).get(digest(space), {})
+    names = reader.facet(FOLDERS, digest(space)) or {}
     folder = PurePosixPath(found.folder)
     other = max((one for one in names if folder.is_relative_to(one)), key=len, default=None)
     if other is None:

@@ -26,20 +26,18 @@ def clean_up(transaction: Transaction, memories: Iterable[Memory], *, erased: bo
         else:
             places.add((memory.scope.space, memory.scope.context_id))
     for space, context_id in sorted(places):
-        if not transaction.has_context(space, context_id):
-            _clean_up(transaction, space, context_id, erased=erased)
-
-
-def _clean_up(transaction: Transaction, space: str, context_id: str, *, erased: bool) -> None:
-    merged = _merged_with(transaction, space, context_id)
-    is_left = any(transaction.has_context(space, one) for one in merged)
-    for thread_id in [context_id] if is_left else merged:
-        facet = merged[thread_id]
-        if is_left and into(facet) is None:
-            continue  # what is said of it is said of what was merged into it, too
-        merges = {name: value for name, value in facet.items() if name in _MERGES}
-        keeps_merges = ("into" in merges or "holds" in merges) and (is_left or not erased)
-        strip(transaction, owner(space, thread_id), merges if keeps_merges else None, whole=erased and not is_left)
+        if transaction.has_context(space, context_id):
+            continue
+        known = threads(transaction, space, [context_id])
+        merged = known | members(transaction, space, root(context_id, known))
+        is_left = any(transaction.has_context(space, one) for one in merged)
+        for thread_id in [context_id] if is_left else merged:
+            facet = merged[thread_id]
+            if is_left and into(facet) is None:
+                continue  # what is said of it is said of what was merged into it, too
+            merges = {name: value for name, value in facet.items() if name in _MERGES}
+            keeps_merges = ("into" in merges or "holds" in merges) and (is_left or not erased)
+            strip(transaction, owner(space, thread_id), merges if keeps_merges else None, whole=erased and not is_left)
 
 
 def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, *, whole: bool = False) -> None:
@@ -47,9 +45,3 @@ def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, 
     transaction.set_facet(THREAD, whose, kept)
     for name in (RATINGS, *((ATTENTION, contexts.FACET) if whole else ())):
         transaction.set_facet(name, whose, None)
-
-
-def _merged_with(transaction: Transaction, space: str, context_id: str) -> dict[str, JsonObject]:
-    """The contexts that are one thread with that one, itself among them, each with its facet `thread`."""
-    onward = threads(transaction, space, [context_id])
-    return onward | members(transaction, space, root(context_id, onward))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +26,7 @@ from kingly_memory.models import (
     Query,
     Receipt,
     Results,
-    at_text,
+    moment_text,
     project_and_user,
     spaces_read,
 )
@@ -124,7 +125,7 @@ class View:
 
     def read_over(self) -> JsonObject:
         """What sweeps, which read a share of the store each day, and `damaged` have noted of that."""
-        return self._store.reader.facets(HOME, [READ]).get(READ, {})
+        return self._store.reader.facet(HOME, READ) or {}
 
     def known_damaged(self) -> list[Row]:
         """What is left of the memories of every project that were noted as damaged and still are."""
@@ -342,7 +343,7 @@ class View:
                 "archived": archived,
                 **({"damaged": len(unread)} if unread else {}),
                 "ended": sum(ends.over.values()),
-                "next_end": at_text(ends.next_s),
+                "next_end": moment_text(None if ends.next_s is None else datetime.fromtimestamp(ends.next_s, UTC)),
             },
             **self._remote_status(station.remotes),
             "versions": {"kingly_memory": station.version, **self._store.versions()},
@@ -420,8 +421,7 @@ class View:
     def _link(self, route: Route) -> Link:
         from kingly_memory.router.delivery.link import Link, as_shown
 
-        facets = self._store.reader.facets("link", [route.link])
-        return as_shown(Link.from_json(facets[route.link]) if facets else Link())
+        return as_shown(Link.from_json(self._store.reader.facet("link", route.link)))
 
     def outbox(self, states: Sequence[str] = OUTBOX_STATES, remote: str | None = None) -> Sequence[OutboxEntry]:
         """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory

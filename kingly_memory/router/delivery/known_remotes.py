@@ -32,7 +32,7 @@ COUNTED = 50
 
 def not_taken_in(reader: StoreReader, remote: str, space: str) -> str | None:
     """A sentence where the remote refuses to list what others have changed there, else None."""
-    known = reader.facets("remote", [remote]).get(remote, {})
+    known = reader.facet("remote", remote) or {}
     why = known.get("refused", {}).get(space)
     return None if why is None else f"what others store there is not taken in here: {why}"
 
@@ -111,7 +111,7 @@ def part(transaction: Transaction, space: str) -> None:
 def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) -> bool:
     """Whether somebody has taken the remote out of the home, or its backfill has not ended, or `earlier` memories are
     wanted and it was added again without them."""
-    known = reader.facets("remote", [remote]).get(remote)
+    known = reader.facet("remote", remote)
     if known is None or space not in known["projects"] or space in known["backlog"]:
         return True
     return earlier and space not in known["earlier"]
@@ -185,7 +185,7 @@ def known_remotes(reader: StoreReader, in_use: Sequence[Route], space: str) -> t
     """Those in use here in their order, then the others by their addresses."""
     found = []
     for route in (*in_use, *_others(reader, in_use)):
-        known = reader.facets("remote", [route.name]).get(route.name)
+        known = reader.facet("remote", route.name)
         since_s = None if known is None else known["projects"].get(space)
         counts = reader.outbox_counts(route.name)
         is_used = route in in_use
@@ -239,7 +239,7 @@ def elsewhere(reader: StoreReader, in_use: Sequence[Route]) -> list[JsonObject]:
 def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: str) -> int | None:
     """How many earlier memories are going to be sent to a remote and are not in its outbox yet: 0 for none, None for
     too many to count."""
-    known = reader.facets("remote", [route.name]).get(route.name) or unused(route.endpoint)
+    known = reader.facet("remote", route.name) or unused(route.endpoint)
     is_asked_for = routes.earlier and routes.use is RemoteUse.ADD
     is_wanted = space in known["backlog"] if space in known["earlier"] else is_asked_for
     if not is_wanted:

@@ -58,8 +58,10 @@ class Link:
         return {**vars(self), "state": self.state.value}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Link:
-        """Fields of later versions are left out."""
+    def from_json(cls, data: Mapping[str, Any] | None) -> Link:
+        """Fields of later versions are left out. None says nothing of it yet."""
+        if data is None:
+            return cls()
         known = {name: data[name] for name in cls.__match_args__ if name in data}
         return cls(**{**known, "state": LinkState(data["state"])})
 

@@ -35,7 +35,7 @@ from datetime import datetime, timedelta
 
 from kingly_memory.attention import pins
 from kingly_memory.attention.ratings import Ratings
-from kingly_memory.cognition import links, thoughts
+from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput, RemoteRefused
@@ -110,7 +110,7 @@ class Reading:
         are_callers_there = callers.are_there()
         check = (lambda: None) if are_callers_there else callers.check  # then the page is written whoever calls
         limit = CHANGES_BESIDE_CALLERS if feeds and are_callers_there else CHANGES_AT_ONCE
-        known = self._services.reader.facets("remote", [self._remote]).get(self._remote)
+        known = self._services.reader.facet("remote", self._remote)
         for space, cursor in feeds or self._feeds(known):
             since = known["read"].get(cursor) if known is not None else None
             call_s = min(timeout_s, self._services.settings.call_timeout_s)
@@ -337,7 +337,6 @@ class Pulled:
         transaction.save(memory, MemoryStatus.LIVE)
         lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=True)
         summaries.note(transaction, memory)
-        thoughts.note(transaction, memory)
         return True
 
     def _say(

@@ -149,7 +149,7 @@ class Embedding:
         """Begin anew in a home that was put together anew, where places are given anew. What was stored until now is
         found among all memories, and what is stored from now on in the change feed, whichever process does it."""
         reader = self._store.reader
-        home = reader.facets(HOME, [INCARNATION]).get(INCARNATION)
+        home = reader.facet(HOME, INCARNATION)
         if home != self._home:
             if self._home is not None:
                 self._vectors.begin_anew()

@@ -93,7 +93,7 @@ class RemoteCache:
         return Row(UNSAVED if row is None else row.position, memory, MemoryStatus.CACHED)
 
     def _is_over(self, copy_id: MemoryId) -> bool:
-        facet = self._reader.facets("lifetime", [copy_id]).get(copy_id)
+        facet = self._reader.facet("lifetime", copy_id)
         return is_expired(None if facet is None else Lifetime.from_json(facet), self._clock.now().timestamp())
 
     def take(self) -> Callable[[Transaction], list[Copy]] | None:

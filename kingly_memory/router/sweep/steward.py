@@ -148,8 +148,7 @@ class Sweeper:
         return None if last is None else last["at"]
 
     def _last(self, space: str) -> JsonObject | None:
-        owner = sweep_changes.last(space)
-        return self._reader.facets(sweep_changes.FACET, [owner]).get(owner)
+        return self._reader.facet(sweep_changes.FACET, sweep_changes.last(space))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -80,7 +80,8 @@ def lines(
     thread_of = {context_id: name for name, context_ids in contexts.items() for context_id in context_ids}
     by_thread: dict[str, list[Line]] = {}
     for line in reader.lines(space, list(thread_of), now_s, most):
-        by_thread.setdefault(thread_of[line.context_id], []).append(line)
+        if line.context_id in thread_of:
+            by_thread.setdefault(thread_of[line.context_id], []).append(line)
     return by_thread
 
 
@@ -256,7 +257,7 @@ def read(
 ) -> ThreadView | None:
     """The thread with a page of its messages; None when nothing of it is left."""
     contexts = thread_lookup.contexts_of(reader, space, thread)
-    facet = combined(contexts) if contexts else reader.facets(THREAD, [thread.id]).get(thread.id, {})
+    facet = combined(contexts) if contexts else reader.facet(THREAD, thread.id) or {}
     ids: list[str] = []
     page: list[ThreadMessage] = []
     recent: deque[Line] = deque(maxlen=VIEW_DRIFT_MOST)
@@ -292,7 +293,7 @@ def read(
         ACTIVE if is_active else ARCHIVED,
         len(ids),
         datetime.fromtimestamp(last_s, UTC),
-        *weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
+        *weighed([reader.facet(ATTENTION, thread.owner) or {}, pin]),
         created_at=created_at,
         relevance=relevance(ratings),
         relevance_raw=ratings.raw,
@@ -350,8 +351,7 @@ def exported_threads(reader: StoreReader, space: str) -> Iterator[ExportedThread
 
 def exported_focus(reader: StoreReader, space: str) -> JsonObject | None:
     """What the project has in focus; None when it never had a focus."""
-    name = whose_focus(space)
-    return reader.facets("focus", [name]).get(name)
+    return reader.facet("focus", whose_focus(space))
 
 
 def _exported(reader: StoreReader, space: str, thread_id: str, rows: Sequence[Row]) -> ExportedThread:
