@@ -115,6 +115,11 @@ class Verb(NamedTuple):
         return self.calls.replace(":", ".").rpartition(".")[2]
 
     @property
+    def has_author(self) -> bool:
+        """Whether it takes who speaks as `origin`, which faces say themselves."""
+        return self.calls in ("store", "update", "attention.pin")
+
+    @property
     def parameters(self) -> tuple[Parameter, ...]:
         return self.takes()
 

@@ -65,8 +65,8 @@ _PAUSE = Range(unit_s=1)
 _LIFETIME = Range(most=MOST_LIFETIME_S, above=True, endless=True, unit_s=1)
 _DAYS = Range(above=True, unit_s=86_400)
 _SHARE = Range(most=1)
-_FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
-"""How the environment says whether something is on."""
+FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
+"""How the environment, and hosts that send texts, say whether something is on."""
 
 
 def _setting(default: Any, meaning: str, allowed: Range | Choices | None = _ANY) -> Any:
@@ -340,7 +340,12 @@ class GivenSetting(NamedTuple):
 def given_settings(environment: Mapping[str, str] | None = None, home: Path | None = None) -> dict[str, GivenSetting]:
     """What the settings file and, over it, the environment say; see `Settings.from_environment`."""
     env = os.environ if environment is None else environment
-    found = _settings_in_file(home, env)
+    files = settings_files(home, env)
+    obeyed = _judged(files, env).obeyed if files else ()
+    if len(obeyed) > 1:
+        paths = " and ".join(str(path) for path, _ in obeyed)
+        raise InvalidSetting("KINGLY_CONFIG", f"{paths} are both there; keep one of them")
+    found = settings_in(*obeyed[0]) if obeyed else {}
     known = settings_by_name()
     for setting in PUBLIC:
         variable = f"KINGLY_{setting.name.upper()}"
@@ -407,15 +412,6 @@ def _judged(files: list[Path], env: Mapping[str, str]) -> Judged:
     return judged(files, own, is_own=is_own)
 
 
-def _settings_in_file(home: Path | None, env: Mapping[str, str]) -> dict[str, GivenSetting]:
-    files = settings_files(home, env)
-    obeyed = _judged(files, env).obeyed if files else ()
-    if len(obeyed) > 1:
-        paths = " and ".join(str(path) for path, _ in obeyed)
-        raise InvalidSetting("KINGLY_CONFIG", f"{paths} are both there; keep one of them")
-    return settings_in(*obeyed[0]) if obeyed else {}
-
-
 def settings_in(path: Path, content: bytes) -> dict[str, GivenSetting]:
     """The settings of a file with that content. Raises InvalidSetting."""
     from kingly_memory.home.settings_file import parsed
@@ -439,9 +435,9 @@ def _parsed(name: str, text: str, setting: Field[Any]) -> object:
     if kind is str or not isinstance(value, str):
         return value
     if kind is bool:
-        if text.casefold() not in _FLAGS:
+        if text.casefold() not in FLAGS:
             raise InvalidSetting(name, f"{text!r} is neither on nor off")
-        return _FLAGS[text.casefold()]
+        return FLAGS[text.casefold()]
     try:
         return kind(text)
     except ValueError:

@@ -170,7 +170,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             context_id=engine.contexts.resolve_to_store(validation.label("context_id", context_id)),
             significance=significance,
         )
-        thought, stored = await engine.write(linking.record(step, engine.write_context()))
+        end = await engine.read(lambda: linking.end_of_chain(engine.reader, engine.space, step))
+        thought, stored = await engine.write(linking.record(step, engine.write_context(), end))
         await engine.follow(stored)
         return thought
 

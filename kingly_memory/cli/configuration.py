@@ -35,8 +35,9 @@ def config(options: Options, out: Output) -> Answer:
         if given:
             raise InvalidInput(given[0], "goes with a host, as in `kingly-memory config claude-code --write`")
         return _settings(options, out)
+    from kingly_memory.hosts import config_text
     from kingly_memory.hosts.config import SERVER, Wish, installed_command, is_found_by_name, project_of, snippets
-    from kingly_memory.hosts.config_files import printed, remove, write
+    from kingly_memory.hosts.config_files import remove, write
 
     start, now = Path.cwd(), datetime.now(UTC)
     path = Path(options.path).expanduser() if options.path else None
@@ -73,7 +74,8 @@ def config(options: Options, out: Output) -> Answer:
     if options.write:
         return _answered(options, write(wanted_files, host=options.host, project=project_of(start), now=now))
     files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in wanted_files]
-    lines = (line for one in wanted_files for line in (f"{one.path}:", *printed(one).split("\n"), ""))
+    texts = ((one.path, config_text.written(one.content, one.format)) for one in wanted_files)
+    lines = (line for path, text in texts for line in (f"{path}:", *text.split("\n"), ""))
     return Answer({"host": options.host, "files": files}, lines)
 
 

@@ -21,7 +21,14 @@ def run() -> NoReturn:
     """
     gc.set_threshold(SELDOM)
     began = time.monotonic()  # a hook's deadline counts what loading it takes
-    code = _hook(began) if is_hook(sys.argv[1:]) else _command()
+    if is_hook(sys.argv[1:]):
+        from kingly_memory.cli.hook import run as run_hook
+
+        code = run_hook(sys.argv[1:], began)
+    else:
+        from kingly_memory.cli.main import main
+
+        code = main()
     if sys.flags.dev_mode:
         sys.exit(code)
     for stream in (sys.stdout, sys.stderr):
@@ -30,12 +37,6 @@ def run() -> NoReturn:
         except (OSError, ValueError, AttributeError):  # nobody reads any more, or ever did
             continue
     os._exit(code)
-
-
-def _command() -> int:
-    from kingly_memory.cli.main import main
-
-    return main()
 
 
 def is_hook(arguments: Sequence[str]) -> bool:
@@ -51,9 +52,3 @@ def is_hook(arguments: Sequence[str]) -> bool:
     before = ["", *arguments]
     named = (one for last, one in zip(before, arguments, strict=False) if one in verbs and last not in with_a_value)
     return next(named, None) == "hook"
-
-
-def _hook(began: float) -> int:
-    from kingly_memory.cli.hook import run as run_hook
-
-    return run_hook(sys.argv[1:], began)

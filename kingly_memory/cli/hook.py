@@ -53,20 +53,18 @@ def run(arguments: Sequence[str], began: float) -> int:
     verb, *rest = arguments
     if verb == "hook" and len(rest) in (1, 2) and not any(one.startswith("-") for one in rest):
         event, host = [*rest, None][:2]
-        quick = SimpleNamespace(event=event, host=host, home=None, project=None, user=None, agent=None, wait=False)
-        with redirect_stderr(None):
-            _answer(quick, began)
-        return 0
-    from kingly_memory.cli.parser import parse
+        options = SimpleNamespace(event=event, host=host, home=None, project=None, user=None, agent=None, wait=False)
+    else:
+        from kingly_memory.cli.parser import parse
 
-    try:
-        options = parse(arguments)
-    except Exception as error:  # noqa: BLE001  # a host must not take a wrong option for a veto
-        _note("hook", error, None)
-        return 0
-    if options.help is not None:
-        sys.stdout.write(f"{options.help}\n")
-        return 0
+        try:
+            options = parse(arguments)
+        except Exception as error:  # noqa: BLE001  # a host must not take a wrong option for a veto
+            _note("hook", error, None)
+            return 0
+        if options.help is not None:
+            sys.stdout.write(f"{options.help}\n")
+            return 0
     with redirect_stderr(None):
         _answer(options, began)
     return 0

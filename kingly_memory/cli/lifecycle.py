@@ -35,7 +35,15 @@ archive_restore = restore
 
 def sweep(options: Options, out: Output) -> Answer:
     if options.undo:
-        return _undo(options, out)
+        given = [name for name, value in (("policy", options.policies), ("dry_run", options.dry_run)) if value]
+        if given:
+            raise InvalidInput(given[0], "does not go with --undo, which takes back the last sweep as it was")
+        with routing(place_of(options, out), out) as router:
+            undone = router.undo_sweep()
+        memories, threads = counted(undone.memories, "memory"), counted(undone.threads, "thread")
+        many = f"{memories} and {threads}" if undone.threads else memories
+        line = f"{many} as before the last sweep" if any(undone) else "there is nothing to take back"
+        return Answer({"undone": sum(undone), "memories": undone.memories, "threads": undone.threads}, [line])
     report = answered(options, out)
     names = _named(options, out, [action["memory_id"] for action in report.actions[:ACTIONS_SHOWN]])
     return Answer(report.to_json(), sweep_lines(report, names, command(options, "sweep --undo")))
@@ -123,18 +131,6 @@ def _held(memories: int, beside: int) -> str:
 def _kept_elsewhere(purged: Purged) -> list[str]:
     many = counted(purged.elsewhere, "of them was only a copy here", "of them were only copies here")
     return [f"  {many}; another home keeps what it has stored"] if purged.elsewhere else []
-
-
-def _undo(options: Options, out: Output) -> Answer:
-    given = [name for name, value in (("policy", options.policies), ("dry_run", options.dry_run)) if value]
-    if given:
-        raise InvalidInput(given[0], "does not go with --undo, which takes back the last sweep as it was")
-    with routing(place_of(options, out), out) as router:
-        undone = router.undo_sweep()
-    memories, threads = counted(undone.memories, "memory"), counted(undone.threads, "thread")
-    many = f"{memories} and {threads}" if undone.threads else memories
-    line = f"{many} as before the last sweep" if any(undone) else "there is nothing to take back"
-    return Answer({"undone": sum(undone), "memories": undone.memories, "threads": undone.threads}, [line])
 
 
 def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> Iterator[str]:

@@ -79,8 +79,12 @@ def _run(command: Command, options: Options, out: Output) -> int:
 
 def _shown(command: Command, options: Options, out: Output) -> Answer:
     """What every verb does that has no function of its own here: call it, and show what it answers."""
+    from kingly_memory.plain import plain  # what a file prints by itself does without
+
     result = answered(options, out)
-    data, lines = _as_json(command, result), of_the_family(command, "_lines")
+    data, lines = plain(result), of_the_family(command, "_lines")
+    if not isinstance(data, dict):
+        data = {NAMED.get(command.name) or cast("Verb", command.verb).name: data}
     if lines is None:
         from kingly_memory.cli.printing import PRINTED
 
@@ -98,13 +102,6 @@ def of_the_family(command: Command, ending: str = "") -> Any:
     file = FILES.get(command.name) or FILES.get(command.name.partition(" ")[0])
     name = "import_" if command.name == "import" else f"{command.name.replace(' ', '_')}{ending}"
     return None if file is None else getattr(import_module(f"kingly_memory.cli.{file}"), name, None)
-
-
-def _as_json(command: Command, result: Any) -> JsonObject:
-    from kingly_memory.plain import plain  # what a file prints by itself does without
-
-    data = plain(result)
-    return data if isinstance(data, dict) else {NAMED.get(command.name) or cast("Verb", command.verb).name: data}
 
 
 # --- what went wrong --------------------------------------------------------------------------------------------------

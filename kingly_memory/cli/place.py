@@ -115,7 +115,7 @@ def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
         elif parameter.name in ("since", "until") and value:
             value = moment(parameter.option, value, datetime.now(UTC))
         fields[parameter.name] = value
-    if verb.calls in ("store", "update", "attention.pin"):
+    if verb.has_author:
         fields["origin"] = getattr(options, "origin", None) or author(place)
     if verb.calls in ("search", "list", "weak"):
         fields["agent"] = options.agent

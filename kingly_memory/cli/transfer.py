@@ -110,9 +110,23 @@ def _say_who_is_left_out(reader: LocalReader, out: Output) -> None:
 
 
 def _lines(reader: LocalReader) -> Iterator[tuple[str, str]]:
-    """Every line of an export, of all users of the project unless the reader is of one, and what it is one of."""
+    """Every line of an export, of all users of the project unless the reader is of one, and what it is one of. Earlier
+    revisions come before the memory as it stands now."""
     for user, each in reader.of_users():
-        yield from _lines_of(each, user)
+        ids, contexts = list[str](), dict[str, None]()
+        for exported in each.exported():
+            for earlier in exported.earlier:
+                yield jsonl.line(earlier, None) + "\n", "revisions"
+            yield jsonl.line(exported.memory, exported.status, exported.beside) + "\n", "memories"
+            ids.append(exported.memory.id)
+            if exported.memory.scope.context_id is not None:
+                contexts[exported.memory.scope.context_id] = None
+        for context in each.contexts(contexts):
+            yield jsonl.context_line(*context, user) + "\n", "contexts"
+        for link in each.links_from(ids):
+            yield jsonl.link_line(link.to_json(), user) + "\n", "links"
+        for document in each.documents():
+            yield jsonl.document_line(*document, user) + "\n", "documents"
 
 
 def _graph_lines(reader: LocalReader) -> Iterator[tuple[str, str]]:
@@ -122,21 +136,3 @@ def _graph_lines(reader: LocalReader) -> Iterator[tuple[str, str]]:
         if part is not None:
             kind = "entity" if isinstance(part, graph.Entity) else "relation"
             yield json.dumps({"type": kind, **part.to_json()}, ensure_ascii=False) + "\n", "memories"
-
-
-def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, str]]:
-    """The lines of one user, or of nobody. Earlier revisions come before the memory as it stands now."""
-    ids, contexts = list[str](), dict[str, None]()
-    for exported in reader.exported():
-        for earlier in exported.earlier:
-            yield jsonl.line(earlier, None) + "\n", "revisions"
-        yield jsonl.line(exported.memory, exported.status, exported.beside) + "\n", "memories"
-        ids.append(exported.memory.id)
-        if exported.memory.scope.context_id is not None:
-            contexts[exported.memory.scope.context_id] = None
-    for context in reader.contexts(contexts):
-        yield jsonl.context_line(*context, user) + "\n", "contexts"
-    for link in reader.links_from(ids):
-        yield jsonl.link_line(link.to_json(), user) + "\n", "links"
-    for document in reader.documents():
-        yield jsonl.document_line(*document, user) + "\n", "documents"

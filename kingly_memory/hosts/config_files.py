@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hosts.config import Snippet
-from kingly_memory.hosts.config_text import Unmergeable, merged, stripped, written
+from kingly_memory.hosts.config_text import Unmergeable, merged, stripped
 
 LIMIT_BYTES = 16 * 1024 * 1024
 NEW_MODE = 0o644
@@ -34,11 +34,6 @@ class _Change(NamedTuple):
     path: Path
     before: str | None
     after: str | None
-
-
-def printed(snippet: Snippet) -> str:
-    """What belongs into the file, as it would stand there by itself."""
-    return written(snippet.content, snippet.format)
 
 
 def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetime) -> list[Written]:

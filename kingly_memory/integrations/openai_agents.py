@@ -91,7 +91,9 @@ class KinglySession:
         prompt = "\n".join(one.text for one in messages(new_items) if one.speaker == "user")
         if not self._recalls or not prompt.strip():
             return [*history, *new_items]
-        found = await asked(self._router_of_callback(), lambda memory: memory.inject(prompt))
+        read = _read_by.get()
+        router = read[1] if callable(self._memory) and read and read[0] is self else self._router(None)
+        found = await asked(router, lambda memory: memory.inject(prompt))
         if all(thread == self.session_id for thread in found.threads.values()):  # history tells of that
             return [*history, *new_items]
         note: Item = {"role": "user", "content": found.text}
@@ -118,10 +120,6 @@ class KinglySession:
         if wrapper is None:
             raise InvalidInput("wrapper", "is missing; this session is told by a run whose memory it is: wrapper=…")
         return self._memory(wrapper)
-
-    def _router_of_callback(self) -> Router:
-        read = _read_by.get()
-        return read[1] if callable(self._memory) and read and read[0] is self else self._router(None)
 
 
 async def _finished(work: Coroutine[Any, Any, T]) -> T:

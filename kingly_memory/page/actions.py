@@ -32,7 +32,6 @@ OFFERED: Mapping[str, Verb] = {
     },
 }
 """Every verb that changes something, by what it calls. What a browser sends for another one is refused."""
-_OF_AN_AUTHOR = ("store", "update", "attention.pin")
 _LISTED = ("TAG", "TOPIC", "POLICY")
 """Several of these stand on one line with commas, of all else one a line."""
 _DONE = {
@@ -148,7 +147,7 @@ async def do(request: PageRequest, verb: Verb, posted: Mapping[str, Sequence[str
         arguments = read(verb, posted)
         if verb.calls == "update":
             arguments = _changed(arguments, (await request.memory.history(arguments["key_or_id"]))[:1])
-        if verb.calls in _OF_AN_AUTHOR:
+        if verb.has_author:
             arguments["origin"] = "user" if request.memory.agent is None else "agent"
         asks_first = any(parameter.name == "dry_run" for parameter in verb.parameters) and "sure" not in posted
         arguments = {name: value for name, value in arguments.items() if value != [] or verb.calls == "update"}

@@ -13,6 +13,7 @@ from kingly_memory.declare import NOT_GIVEN, Parameter, Verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.bodies import mended_tree
 from kingly_memory.models import JsonObject
+from kingly_memory.settings import FLAGS
 
 TOOLSETS = {
     "memory": "store, search, read and forget memories; the working context; tasks and their outcomes",
@@ -36,7 +37,6 @@ _TYPES: Mapping[str, JsonObject] = {
     "object": {"type": "object"},
     "number or text": {"anyOf": [_NUMBER, _TEXT]},
 }
-_FLAGS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False, "1": True, "0": False}
 DEFAULT = ("memory",)
 ALL = "all"
 
@@ -180,7 +180,7 @@ def _number(parameter: Parameter, value: Any) -> int | float:
 
 def _flag(_: Parameter, value: Any) -> bool:
     try:
-        return _FLAGS[str(value).casefold()]
+        return FLAGS[str(value).casefold()]
     except KeyError:
         raise _Wrong("should be true or false") from None
 

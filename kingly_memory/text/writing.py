@@ -195,7 +195,12 @@ def stem(word: str) -> str:
         word = word[:-1] + "i"
     for endings in (_SECOND, _THIRD):
         word = _exchanged(word, endings, least=1)
-    return _without_final(_exchanged(word, _FOURTH, least=2))
+    word = _exchanged(word, _FOURTH, least=2)
+    if word.endswith("e"):
+        measure = _measure(word[:-1])
+        if measure > 1 or (measure == 1 and not _is_short(word[:-1])):
+            word = word[:-1]
+    return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
 
 
 def without_marks(text: str) -> str:
@@ -241,14 +246,6 @@ def _exchanged(word: str, endings: dict[str, list[tuple[str, str]]], *, least: i
             enough = _measure(rest) >= least and (ending != "ion" or rest.endswith(("s", "t")))
             return rest + other if enough else word
     return word
-
-
-def _without_final(word: str) -> str:
-    if word.endswith("e"):
-        measure = _measure(word[:-1])
-        if measure > 1 or (measure == 1 and not _is_short(word[:-1])):
-            word = word[:-1]
-    return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
 
 
 def _measure(text: str) -> int:
