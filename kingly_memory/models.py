@@ -687,6 +687,11 @@ def moment_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
+def at_text(seconds: float | None) -> str | None:
+    """The same of a time in Unix seconds."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
 def as_utc(moment: datetime) -> datetime:
     """Naive datetimes are taken as UTC; aware ones are converted."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

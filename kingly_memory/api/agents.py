@@ -170,8 +170,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             context_id=engine.contexts.resolve_to_store(validation.label("context_id", context_id)),
             significance=significance,
         )
-        end = await engine.read(lambda: linking.end_of_chain(engine.reader, engine.space, step))
-        thought, stored = await engine.write(linking.record(step, engine.write_context(), end))
+        thought, stored = await engine.write(linking.record(step, engine.write_context()))
         await engine.follow(stored)
         return thought
 

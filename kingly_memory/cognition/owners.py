@@ -17,7 +17,7 @@ def owner(space: str, context_id: str) -> str:
 
 
 def current_owner(space: str, agent: str | None) -> str:
-    """Which facet says what an agent of a project last worked in."""
+    """Which facets are about an agent of a project: what it last worked in, and which memories it holds."""
     return digest(space, agent)
 
 
@@ -27,7 +27,7 @@ def whose_focus(space: str) -> str:
 
 
 def latest_owner(space: str) -> str:
-    """Which facet says what anybody of a project last worked in."""
+    """Which facets are about a project as a whole, such as what anybody of it last worked in."""
     return digest(space)
 
 

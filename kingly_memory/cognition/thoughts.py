@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import Memory, MemoryStatus, Receipt
 from kingly_memory.plain import Plain
-from kingly_memory.ports import MemoryReader, Transaction
+from kingly_memory.ports import Transaction
 from kingly_memory.validation import KEY_LIMIT, Draft
 
 RECORD = "thought"
@@ -44,7 +44,8 @@ class Thought(Plain):
 
 
 class Chain(NamedTuple):
-    """The facet `chain:<owner>`: the last thought that was stored, and the position it has."""
+    """The facet `chain:<owner>`: the last thought of a chain, and the position it has. A chain belongs to a project,
+    whichever agent thinks."""
 
     last: MemoryId
     position: int
@@ -86,15 +87,12 @@ def chain_name(value: object) -> str:
     return name
 
 
-def placed(transaction: Transaction, unplaced: Step, space: str, now: datetime, file_end: Chain | None = None) -> Draft:
+def placed(transaction: Transaction, unplaced: Step, space: str, now: datetime) -> Draft:
     """The memory that a thought is stored as: after its parent, which is the chain's last thought unless another is
-    named.
-
-    `file_end` is the end of a chain that came from a file and is not noted yet. Raises InvalidInput.
-    """
+    named. Raises InvalidInput."""
     parent = None if unplaced.parent_id is None else _parent(transaction, unplaced, space)
     chain_id = unplaced.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
-    chain = _chain(transaction.facet(FACET, digest(space, chain_id))) or file_end
+    chain = _chain(transaction.facet(FACET, digest(space, chain_id)))
     if chain is not None and chain.position >= MOST_THOUGHTS:
         raise InvalidInput("chain_id", f"{chain_id!r} has {MOST_THOUGHTS:,} thoughts; begin another chain")
     last = None if chain is None else _last_known(transaction, chain.last)
@@ -111,10 +109,15 @@ def placed(transaction: Transaction, unplaced: Step, space: str, now: datetime, 
     )
 
 
-def note(transaction: Transaction, space: str, memory: Memory) -> None:
-    """The thought is stored, and is the last of its chain."""
-    chain = Chain(memory.id, memory.metadata["position"])
-    transaction.set_facet(FACET, digest(space, memory.metadata["chain_id"]), chain._asdict())
+def note(transaction: Transaction, memory: Memory) -> None:
+    """If the memory is a thought, its chain goes on after it, unless it has a later one. Thoughts of a file or of
+    another machine count too."""
+    if not is_thought(memory):
+        return
+    owner, position = digest(memory.scope.space, memory.metadata["chain_id"]), memory.metadata["position"]
+    last = _chain(transaction.facet(FACET, owner))
+    if last is None or last.position < position:
+        transaction.set_facet(FACET, owner, Chain(memory.id, position)._asdict())
 
 
 def thought(memory: Memory, receipt: Receipt) -> Thought:
@@ -144,16 +147,6 @@ def follows(child: Memory, parent: Memory) -> bool:
     """True when one thought comes after the other, its parent. Positions count up, so none comes after itself."""
     is_its_parent = parent_of(child) == parent.id and is_thought(parent)
     return is_its_parent and bool(parent.metadata["position"] < child.metadata["position"])
-
-
-def is_noted(reader: MemoryReader, space: str, chain_id: str) -> bool:
-    """True when this home has recorded a thought of that chain, which belongs to a project, whichever agent thinks."""
-    return reader.facet(FACET, digest(space, chain_id)) is not None
-
-
-def end_of(memories: Sequence[Memory]) -> Chain | None:
-    """The end of a chain, from its thoughts in their order."""
-    return Chain(memories[-1].id, max(memory.metadata["position"] for memory in memories)) if memories else None
 
 
 def _chain(facet: Mapping[str, Any] | None) -> Chain | None:

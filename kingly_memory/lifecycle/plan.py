@@ -102,7 +102,6 @@ class Plan:
     written. All counts are of the sweeping project. Those that go behind the same summary come one after the other, at
     the end."""
 
-    at_s: float
     policies: tuple[str, ...]
     decisions: tuple[Decision, ...] = ()
     waiting: int = 0
@@ -169,7 +168,6 @@ def plan(
     moved = crowd.decided(categories)
 
     return Plan(
-        at_s=now_s,
         policies=chosen.names,
         decisions=(*over.values(), *faded, *_summarised_last(moved)),
         waiting=waiting,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kingly_memory.cognition.owners import latest_owner
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.digests import sha256
 from kingly_memory.lifecycle.tiers import HOUR_S, finite
 from kingly_memory.models import JsonObject, Tier
 from kingly_memory.plain import Plain
@@ -93,15 +93,11 @@ def memory_stats(counts: Mapping[Tier, int], surprise: float, activity: Activity
     }
 
 
-def owner(space: str) -> str:
-    return sha256(space.encode()).hexdigest()[:32]
-
-
 def add(transaction: Transaction, space: str, more: Callable[[Activity], Activity]) -> None:
     """Part of a change."""
-    after = more(Activity.from_json(transaction.facet(FACET, owner(space))))
-    transaction.set_facet(FACET, owner(space), after.to_json())
+    after = more(Activity.from_json(transaction.facet(FACET, latest_owner(space))))
+    transaction.set_facet(FACET, latest_owner(space), after.to_json())
 
 
 def read(reader: StoreReader, space: str) -> Activity:
-    return Activity.from_json(reader.facet(FACET, owner(space)))
+    return Activity.from_json(reader.facet(FACET, latest_owner(space)))

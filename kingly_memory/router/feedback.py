@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kingly_memory import validation
-from kingly_memory.errors import InvalidInput, NothingUnder
+from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle import tiers
 from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.lifecycle.tiers import Placement
@@ -57,7 +57,7 @@ def judged(
 @in_transaction
 def put_away(transaction: Transaction, key_or_id: str, reason: str | None, context: WriteContext) -> Memory:
     """Archive a memory, whatever it is worth; one that rests already stays as it is. Raises InvalidInput."""
-    row = _found(transaction, "key_or_id", key_or_id, context)
+    row = write.present(transaction, context.space, key_or_id)
     memory = row.memory
     if row.status is MemoryStatus.ARCHIVED:
         return memory
@@ -71,15 +71,8 @@ def put_away(transaction: Transaction, key_or_id: str, reason: str | None, conte
     return memory
 
 
-def _found(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Row:
-    row = write.find_own(transaction, context.space, key_or_id, field)
-    if row is None or row.status is MemoryStatus.FORGOTTEN:
-        raise NothingUnder(key_or_id, field=field)
-    return row
-
-
 def _live(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Memory:
-    row = _found(transaction, field, key_or_id, context)
+    row = write.present(transaction, context.space, key_or_id, field)
     if row.status is MemoryStatus.ARCHIVED:
         raise InvalidInput(field, f"{validation.shown(key_or_id)!r} is in the archive; restore it first")
     if lifetimes.is_over(transaction, row, context.now_s):

@@ -22,7 +22,7 @@ from kingly_memory.lifecycle.lifetimes import later_of
 from kingly_memory.models import DeliveryState, Memory, MemoryStatus, Query, Scope, project_and_user
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, Space, StoreReader, Transaction, in_transaction
-from kingly_memory.router import activity, write
+from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, shared
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.outbox import PURGED, SENT_AS, every_remote
@@ -127,7 +127,7 @@ def move(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -
 @in_transaction
 def move_rest(transaction: Transaction, start: str, end: str, now: datetime) -> int:
     """Move documents, logs, and what is known of the space as a whole. Returns how many documents and items."""
-    for name in (partial(current_owner, agent=None), latest_owner, activity.owner):
+    for name in (partial(current_owner, agent=None), latest_owner):
         transaction.move_facets(name(start), name(end))
     known_remotes.add_like(transaction, start, end)
     shared.leave(transaction, start, now)

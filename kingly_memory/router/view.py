@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +25,7 @@ from kingly_memory.models import (
     Query,
     Receipt,
     Results,
-    moment_text,
+    at_text,
     project_and_user,
     spaces_read,
 )
@@ -343,7 +342,7 @@ class View:
                 "archived": archived,
                 **({"damaged": len(unread)} if unread else {}),
                 "ended": sum(ends.over.values()),
-                "next_end": moment_text(None if ends.next_s is None else datetime.fromtimestamp(ends.next_s, UTC)),
+                "next_end": at_text(ends.next_s),
             },
             **self._remote_status(station.remotes),
             "versions": {"kingly_memory": station.version, **self._store.versions()},

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, RevisionConflict
+from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, NothingUnder, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, UsualLifetimes, is_expired, later_of
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, kept_placement
@@ -39,7 +40,7 @@ from kingly_memory.router.delivery.outbox import earlier_delivery, every_remote,
 from kingly_memory.router.delivery.routes import Routes, added_to, receipt_of
 from kingly_memory.router.lifecycle import alive, archive, lifetimes, summaries
 from kingly_memory.settings import Tiers
-from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
+from kingly_memory.validation import TAGS_LIMIT, Draft, Imported, shown
 
 TICK = timedelta(microseconds=1)
 CHANGES_KEPT_S = 90 * 86_400.0
@@ -369,6 +370,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
             return _receipt(transaction, before.memory, context.routes), "kept"
         _clear_outdated(transaction, before, memory, context)
     receipt = _save(transaction, memory, item.status, context, lifetime, is_requested=True)
+    thoughts.note(transaction, memory)
     if before is None and item.ends_at is not None and item.status is MemoryStatus.LIVE:  # it may have ended already
         lifetimes.put(transaction, memory.id, lifetime)
     for source_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
@@ -522,6 +524,16 @@ def find_own(
     return found
 
 
+def present(transaction: Transaction, space: str, key_or_id: str, field: str = "key_or_id") -> Row:
+    """The same. Raises InvalidInput where there is none, or it was forgotten."""
+    row = find_own(transaction, space, key_or_id, field)
+    if row is None:
+        raise NothingUnder(key_or_id, field=field)
+    if row.status is MemoryStatus.FORGOTTEN:
+        raise InvalidInput(field, f"{shown(key_or_id)!r} was forgotten; restore it first")
+    return row
+
+
 def _by_key(lookups: Lookups, space: str, key: str | None) -> Row | None:
     memory_id = None if key is None else lookups.id_of_key(space, key)
     return None if memory_id is None else _of_key(lookups, memory_id, key)
@@ -649,7 +661,7 @@ def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> No
 
     transaction.save(replace(memory, updated_at=context.after(memory)), MemoryStatus.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
-    contexts.forgotten(transaction, memory)
+    contexts.leave(transaction, memory)
     experiences.let_go(transaction, memory)
     clean_up(transaction, [memory])
     routes = context.routes

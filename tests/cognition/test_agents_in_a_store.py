@@ -22,10 +22,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.adapters.local import backup
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
+from kingly_memory.cognition.owners import current_owner
 from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
 from kingly_memory.models import Memory, MemoryStatus, MemoryType
 from kingly_memory.ports import Transaction
-from kingly_memory.router import experiences
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cognition.agent_process import RULES, live
 from tests.cognition.samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
@@ -181,7 +181,7 @@ async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplo
     async with router_over(store, None, ManualClock()) as memory:
         agent_memory = await memory.cognitive("H001")
         agent_memory.add_working("rain")
-        name = experiences.owner("app", "H001")
+        name = current_owner("app", "H001")
         damaged = {"working": 5}
         store.write(lambda transaction: transaction.set_facet("agent_memory", name, damaged)).result()
         again = await memory.cognitive("H001")

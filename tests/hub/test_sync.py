@@ -68,6 +68,18 @@ async def test_a_sync_says_how_many_memories_it_took_in(team: Team) -> None:
             assert (await desktop.sync(timeout=5)).received == 1
 
 
+@pytest.mark.requirement("N7", "KNG-082")
+async def test_a_chain_of_thoughts_goes_on_after_those_of_another_machine(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        for content in ("one", "two"):
+            await laptop.record_thought(content, chain_id="c", significance=0.8)
+        await synced(laptop, desktop)
+        three = await desktop.record_thought("three", chain_id="c", significance=0.8)
+        await synced(desktop, laptop)
+        four = await laptop.record_thought("four", chain_id="c", significance=0.8)
+        assert (three.position, four.position, four.parent_id) == (3, 4, three.id)
+
+
 @pytest.mark.requirement("N7")
 async def test_a_memory_that_both_revise_is_the_same_on_both(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:

@@ -71,10 +71,10 @@ async def test_what_is_pinned_stays_and_says_so(router: MemoryRouter, store: Pro
 
 
 async def test_what_is_not_there_cannot_be_put_away(router: MemoryRouter, store: PromptStore) -> None:
-    for name in ("nobody", "gone"):
-        await router.store("x", key="gone")
-        await router.forget("gone")
-        with pytest.raises(InvalidInput, match=f"nothing is stored under '{name}'"):
+    await router.store("x", key="gone")
+    await router.forget("gone")
+    for name, problem in (("nobody", "nothing is stored under 'nobody'"), ("gone", "'gone' was forgotten; restore it")):
+        with pytest.raises(InvalidInput, match=problem):
             await router.archive(name)
     copy = await router.store("held elsewhere")
     store.write(lambda tx: tx.set_status([copy.id], MemoryStatus.CACHED))

@@ -124,8 +124,6 @@ class ChosenRemote:
                 return dialect, await dialect.connect()
             except (NotThere, Foreign) as error:
                 elsewhere.append((dialect, error))
-        if not elsewhere:
-            raise RemoteUnavailable("no dialect is left to try")
         if self._is_old_sse():
             raise RemoteUnavailable(f"{self._dialects[0].address}: {_OLD_SSE}", reached=True)
         raise min(elsewhere, key=lambda one: (one[0] is not self._spoken, isinstance(one[1], NotThere)))[1]

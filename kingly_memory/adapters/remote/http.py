@@ -300,11 +300,8 @@ class Exchange:
                     url = _same_origin(url, response)
             raise RemoteUnavailable("the server redirects in a circle", reached=True)
 
-        async def send(authorization: str | None) -> T:
-            return await gently(partial(answered, authorization))
-
         self.reached = False
-        return await transport.authorised(send)
+        return await transport.authorised(lambda authorization: gently(partial(answered, authorization)))
 
     async def post(self, path: str, payload: JsonObject, headers: Mapping[str, str], *, reads: bool = False) -> Any:
         """The JSON value of the answer. `reads`: it is asked for once more where `twice_where_kept` says so."""

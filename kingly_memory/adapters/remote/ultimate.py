@@ -63,10 +63,6 @@ class UltimateRemote(HubRemote):
 
     # --- what the outbox sends --------------------------------------------------------------------------------------
 
-    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
-        """Refuses what was leased together while a hub was there: then each goes by itself."""
-        raise RemoteRefused("it takes one thing at a time", clear=True)
-
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         """Where the server keeps one link of a kind between two memories, it stays as it is there."""
         with suppress(RemoteRefused):  # a server that cannot say whether it has the link gets it again

@@ -25,7 +25,7 @@ from kingly_memory.cognition.outcomes import spoken
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory, MemoryStatus, Query
+from kingly_memory.models import Memory, Query
 from kingly_memory.ports import Transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.engine import Engine
@@ -52,13 +52,9 @@ class ConsensusMemory:
         context = self._engine.write_context()
 
         def change(transaction: Transaction) -> Stored:
-            row = write.find(transaction, context.space, debate_id)
-            if row is None or row.status is MemoryStatus.FORGOTTEN:
-                raise InvalidInput(
-                    "debate_id", f"nothing is stored under {validation.shown(debate_id)!r} in this project"
-                )
-            stored = write.store(dissent_draft(record, row.memory), context, noted=False)(transaction)
-            linking.link(stored.receipt.id, row.memory.id, links.draft("contradicts"), context)(transaction)
+            debate = write.present(transaction, context.space, debate_id, "debate_id").memory
+            stored = write.store(dissent_draft(record, debate), context, noted=False)(transaction)
+            linking.link(stored.receipt.id, debate.id, links.draft("contradicts"), context)(transaction)
             return stored
 
         return (await self._engine.keep(change)).id

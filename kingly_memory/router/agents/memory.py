@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from kingly_memory import validation
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules, Holdings, MemoryItem, changed
+from kingly_memory.cognition.owners import current_owner
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
@@ -19,7 +20,7 @@ from kingly_memory.observe import MemoryStored
 from kingly_memory.ports import HOME, INCARNATION, Change, Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.experiences import FACET, PLACES, owner
+from kingly_memory.router.experiences import FACET, PLACES
 from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
 from kingly_memory.router.write import WriteContext
 
@@ -55,7 +56,7 @@ class AgentMemory(CognitiveMemory):
     def holdings(self) -> Holdings:
         """What the store has. Raises RouterClosed, StoreError."""
         self._engine.check_open()
-        reader, name = self._engine.reader, owner(self._engine.space, self.agent_id)
+        reader, name = self._engine.reader, current_owner(self._engine.space, self.agent_id)
         last, facets = reader.last_change(), reader.facets_of({FACET: [name], HOME: [INCARNATION]})
         is_another = facets[HOME] != self._read_of
         if is_another or (last != self._read_to and self._is_outdated(reader.changes(self._read_to, _LOOKED_AT))):
@@ -86,7 +87,9 @@ class AgentMemory(CognitiveMemory):
         new = None if item is None else self._memory_of(item, context, lasting=lasting)
 
         def keep(transaction: Transaction) -> tuple[Holdings, int]:
-            before = self._current(transaction.facet(FACET, owner(context.space, self.agent_id)), transaction.row)
+            before = self._current(
+                transaction.facet(FACET, current_owner(context.space, self.agent_id)), transaction.row
+            )
             ordered = None if item is None else replace(item, order=before.experienced)
             after, count = changed(before, self.rules, ordered, lasting=lasting)
             if item is not None or count:
@@ -143,7 +146,7 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
     }
     if left:
         move_to_archive(transaction, left)
-    transaction.set_facet(FACET, owner(context.space, agent_id), _facet(agent_id, after))
+    transaction.set_facet(FACET, current_owner(context.space, agent_id), _facet(agent_id, after))
 
 
 def _types_of(held: Holdings) -> dict[MemoryId, MemoryType]:

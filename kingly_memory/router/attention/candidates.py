@@ -79,7 +79,8 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     meant = prompt_words(spelt(query, wording.repaired).text)
     fits: dict[str, float] = {}
     for hit in reversed(ranked):  # what says a fact anew fits as well as what it takes the place of, which is behind it
-        texts = [text for text in (wording_of(hit.memory), _passage(hit)) if text]
+        title, content = hit.memory.title, hit.memory.content
+        texts = [text for text in (f"{title} {content}" if title else content, _passage(hit)) if text]
         own = max(pertinence(meant, text) for text in texts)
         if own < LEAST and hit.relevance >= _SURE and any(common(meant, text)[0] for text in texts):
             own = LEAST
@@ -143,11 +144,6 @@ def in_focus(around: Surroundings) -> Sequence[Focus]:
     from kingly_memory.router.attention.focus import applying, as_merged
 
     return as_merged(around.reader, around.space, applying(around.reader, around.space))
-
-
-def wording_of(memory: Memory) -> str:
-    """What of a memory is compared with a prompt."""
-    return f"{memory.title} {memory.content}" if memory.title else memory.content
 
 
 def _passage(hit: Hit) -> str | None:

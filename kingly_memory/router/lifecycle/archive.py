@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryStatus
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, at_text
 from kingly_memory.ports import Transaction
 from kingly_memory.router.lifecycle import lifetimes
 
@@ -64,8 +63,8 @@ class ArchiveEntry:
 
     def to_json(self) -> JsonObject:
         archived = None if self.why is None else self.why.to_json()
-        at = None if self.why is None else datetime.fromtimestamp(self.why.at, UTC).isoformat()
-        return {**self.memory.to_json(), "archived": archived, "archived_at": at}
+        at_s = None if self.why is None else self.why.at
+        return {**self.memory.to_json(), "archived": archived, "archived_at": at_text(at_s)}
 
 
 def move_to_archive(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:

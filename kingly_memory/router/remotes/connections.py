@@ -72,7 +72,7 @@ class RemoteConnection:
         self.side = self._made_side(space)
         self._adds = routes.use is RemoteUse.ADD
         self._added = asyncio.Event()
-        self._undone = asyncio.Event()
+        self._adding: asyncio.Task[None] | None = None
         self._sends = routes.use is not RemoteUse.ASK
         self._leading = False
         self._next_look_s = 0.0
@@ -89,21 +89,18 @@ class RemoteConnection:
         cache = RemoteCache(name, store=services.store, clock=services.clock)
         return RemoteSide(self.part, self._link, cache, Reading(name, space, services).pull)
 
-    def begin(self) -> Future[bool]:
+    def begin(self) -> Future[bool] | None:
         """Make the remote known to the store: what is stored after this call finds that the project is sent there. See
         `known_remotes.add`."""
         if not self._adds:
-            nothing: Future[bool] = Future()
-            nothing.set_result(False)
-            return nothing
+            return None
         route, now_s = self._route, self._services.now_s()
         change = known_remotes.add(route.name, route.endpoint, self._space, now_s, earlier=self._earlier)
         return self._services.store.write(change)
 
-    async def run(self, begun: Future[bool]) -> None:
+    async def run(self, begun: Future[bool] | None) -> None:
         """Deliver for as long as the router is open."""
         await self._add(begun)
-        adding = asyncio.create_task(self._add_again())
         try:
             await self._guarded(self._first_contact())
             while True:
@@ -111,8 +108,9 @@ class RemoteConnection:
                 await self._guarded(self._round())
                 await self._services.clock.wait(self._link.wake, self._next_look_s)
         finally:
-            adding.cancel()
-            await asyncio.wait({adding})
+            if self._adding is not None:
+                self._adding.cancel()
+                await asyncio.wait({self._adding})
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, and earlier memories where that was asked for, until
@@ -121,8 +119,8 @@ class RemoteConnection:
         if self._adds and self._added.is_set():
             reader = self._services.reader
             if known_remotes.is_undone(reader, self._route.name, self._space, earlier=self._earlier):
-                self._added.clear()
-                self._undone.set()
+                self._added.clear()  # somebody has taken it out of the home, and it is wanted there all the same
+                self._adding = asyncio.create_task(self._add(self.begin()))
         is_backfilled = await self._services.clock.wait(self._added, timeout_s)
         before = {name: self._sender.tally(name) for name in self._sender.outboxes}
         work = asyncio.ensure_future(self._sync(end_s))
@@ -270,13 +268,13 @@ class RemoteConnection:
             documents.delivered_since(of_documents),
         )
 
-    async def _add(self, begun: Future[bool]) -> None:
+    async def _add(self, begun: Future[bool] | None) -> None:
         """Add the remote and make the project's earlier memories due, as often as it takes while the store cannot be
         written."""
         has_complained = False
         while True:
             try:
-                if await asyncio.shield(asyncio.wrap_future(begun)):
+                if begun is not None and await asyncio.shield(asyncio.wrap_future(begun)):
                     await self._backfill()
             except KinglyMemoryError as error:
                 if not has_complained:
@@ -287,13 +285,6 @@ class RemoteConnection:
             else:
                 self._added.set()
                 return
-
-    async def _add_again(self) -> None:
-        """Whenever somebody has taken the remote out of the home, and it is wanted there all the same."""
-        while True:
-            await self._undone.wait()
-            self._undone.clear()
-            await self._add(self.begin())
 
     async def _backfill(self) -> None:
         """Make the earlier memories due."""

@@ -35,7 +35,7 @@ from datetime import datetime, timedelta
 
 from kingly_memory.attention import pins
 from kingly_memory.attention.ratings import Ratings
-from kingly_memory.cognition import links
+from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput, RemoteRefused
@@ -337,6 +337,7 @@ class Pulled:
         transaction.save(memory, MemoryStatus.LIVE)
         lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=True)
         summaries.note(transaction, memory)
+        thoughts.note(transaction, memory)
         return True
 
     def _say(

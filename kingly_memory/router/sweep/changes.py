@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.cognition import links
+from kingly_memory.cognition.owners import latest_owner
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
@@ -73,7 +74,7 @@ class Behind(NamedTuple):
 
 def last(space: str) -> str:
     """Whose facet says what that project's last sweep was."""
-    return f"last.{activity.owner(space)}"
+    return f"last.{latest_owner(space)}"
 
 
 def page_of(sweep_id: str, number: int) -> str:
@@ -305,9 +306,8 @@ def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context
     if memories:
         write.revive(transaction, memories, context)
     for memory_id, accesses in uses.items():
-        used = transaction.facet("usage", memory_id)
-        if used is not None:
-            transaction.set_facet("usage", memory_id, {**used, "accesses": accesses})
+        used = transaction.facet("usage", memory_id) or {}
+        transaction.set_facet("usage", memory_id, {**used, "accesses": accesses})
     return len(uses)
 
 

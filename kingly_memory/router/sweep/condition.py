@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle import decay, policies
 from kingly_memory.lifecycle.decay import StrengthRules, StrengthState
 from kingly_memory.lifecycle.policies import WeakMemories
-from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query, Tier, moment_text
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, Query, Tier, at_text
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router.activity import Activity, memory_stats
@@ -56,17 +55,17 @@ class Condition:
             "strength": decay.explained(subject.vitals, now_s, self._strength),
             "uses": {
                 "accesses": subject.usage.accesses,
-                "last_used": _moment(subject.usage.last_used),
+                "last_used": at_text(subject.usage.last_used),
                 "sightings": subject.usage.sightings,
             },
-            "ends_at": moment_text(None if subject.lifetime is None else subject.lifetime.ends_at),
+            "ends_at": at_text(None if subject.lifetime is None else subject.lifetime.expires_at),
             "lifetime_s": None if subject.lifetime is None else subject.lifetime.sliding_s,
             "tier": {
                 "name": placement.tier.value,
                 "importance": round(subject.importance(now_s, self._tiers), 4),
                 "surprise": round(placement.surprise, 4),
                 "successes": placement.successes,
-                "moved": _moment(placement.moved_at),
+                "moved": at_text(placement.moved_at),
             },
             "protected": subject.pinned or (subject.is_protected and row.memory.type is not MemoryType.WORKING),
             "archived": None if why is None else why.to_json(),
@@ -97,7 +96,3 @@ class Condition:
     def _why(self, memories: list[Memory]) -> dict[str, Archived]:
         facets = self._reader.facets(archive.FACET, [memory.id for memory in memories])
         return {memory_id: Archived.from_json(facet) for memory_id, facet in facets.items()}
-
-
-def _moment(at_s: float | None) -> str | None:
-    return None if at_s is None else datetime.fromtimestamp(at_s, UTC).isoformat()

@@ -80,8 +80,7 @@ def lines(
     thread_of = {context_id: name for name, context_ids in contexts.items() for context_id in context_ids}
     by_thread: dict[str, list[Line]] = {}
     for line in reader.lines(space, list(thread_of), now_s, most):
-        if line.context_id in thread_of:
-            by_thread.setdefault(thread_of[line.context_id], []).append(line)
+        by_thread.setdefault(thread_of[line.context_id], []).append(line)
     return by_thread
 
 
