@@ -71,7 +71,11 @@ class Projects(Family):
         StoreError."""
         from kingly_memory.router import purging
 
-        whole, engine = await self._spaces_of("name", name), self._engine
+        engine = self._engine
+        await engine.opened()
+        if not dry_run:
+            await purging.scrub_rest(engine.services)
+        whole = await self._spaces_of("name", name)
         queries = [Query("", space) for space in whole]
         rows = await engine.read(lambda: list(purging.chosen(engine.reader, *queries)))
         return await engine.purge(rows, whole, force=force, dry_run=dry_run)

@@ -271,5 +271,6 @@ def _hooks(home: Path, now: datetime) -> Findings:
         count, last = len(moments), max(moments)
         times = "once" if count == 1 else f"{count:,} times"
         anywhere = " in this or another project" if in_home is None else ""
-        what = f"the hook {event} failed {times}{anywhere} in the last day, last {ago(last, now)}: {problem}"
+        which = f"the hook {event}".rstrip()  # a call may name no event
+        what = f"{which} failed {times}{anywhere} in the last day, last {ago(last, now)}: {problem}"
         yield PROBLEM("hooks", what, f"mend that, or see {hook_log.path()}; this ends when the hook works")

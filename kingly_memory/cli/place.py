@@ -259,7 +259,7 @@ def asked(
         opened: Any = reading(place, out)
     else:
         only_reads = verb.only_reads(fields) if reads is None else reads
-        if reads is None and not verb.reads:  # else it answers also where nothing can be written down
+        if reads is None and verb.reads is not True:  # else it answers also where nothing can be written down
             from kingly_memory.app import parts
 
             parts.makeable(place)

@@ -349,9 +349,10 @@ def test_failures_of_hooks_are_counted_by_what_went_wrong(run: Run, home: Path) 
     assert "something else" not in run("doctor").out
 
 
-def test_failures_before_a_home_was_known_are_everybodys(run: Run, home: Path) -> None:
-    hook_log.note("Stop", "the input is not JSON")
-    assert "failed once in this or another project" in problems(run)["hooks"]["what"]
+@pytest.mark.parametrize(("event", "says"), [("Stop", "the hook Stop failed once"), ("", "the hook failed once")])
+def test_failures_before_a_home_was_known_are_everybodys(run: Run, home: Path, event: str, says: str) -> None:
+    hook_log.note(event, "the input is not JSON")
+    assert f"{says} in this or another project" in problems(run)["hooks"]["what"]
 
 
 def test_failures_are_forgotten_after_their_day() -> None:

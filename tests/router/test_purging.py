@@ -56,7 +56,7 @@ def test_no_log_of_prompts_names_what_was_purged(memory: SyncMemoryRouter, tmp_p
 
 
 @pytest.mark.requirement("N10")
-@pytest.mark.parametrize("verb", ["purge", "sweep"])
+@pytest.mark.parametrize("verb", ["purge", "projects remove", "sweep"])
 def test_what_an_interrupted_purge_has_erased_leaves_the_files_with_the_next_one_or_a_sweep(
     memory: SyncMemoryRouter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
@@ -71,6 +71,9 @@ def test_what_an_interrupted_purge_has_erased_leaves_the_files_with_the_next_one
     assert left(tmp_path / "home", WORD)
     if verb == "sweep":
         memory.sweep()
+    elif verb == "projects remove":
+        with pytest.raises(InvalidInput, match="this home has no project 'theirs'"):
+            memory.projects.remove("theirs")
     else:
         with pytest.raises(InvalidInput, match="no memory of this project has the tag 'private'"):
             memory.purge(tags=["private"])

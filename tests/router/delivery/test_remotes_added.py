@@ -146,9 +146,10 @@ def test_verbs_that_read_answer_where_nobody_can_write(run: Run, server: Scripte
         ran = run(*argv, "--home", "/proc/nope")
         assert "cannot be made" not in ran.err
         assert (ran.code, argv) == (2 if argv[0] == "get" else 0, argv)
-    refused = run("store", "x", "--home", "/proc/nope")
     problem = "home: /proc/nope cannot be made (you may not write to /proc); name a folder that you may write to"
-    assert (refused.code, refused.out, refused.err) == (2, "", f"kingly-memory: {problem}\n")
+    for argv in (["store", "x"], ["sweep"], ["sweep", "--dry-run"], ["compact"]):
+        refused = run(*argv, "--home", "/proc/nope")
+        assert (refused.code, refused.out, refused.err.splitlines()[-1]) == (2, "", f"kingly-memory: {problem}")
 
 
 # --- adding ---------------------------------------------------------------------------------------------------------
