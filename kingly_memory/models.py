@@ -253,6 +253,10 @@ _REPR_CHARACTERS = 60
 """What a repr shows of a text: it is read in a terminal."""
 
 
+_TYPES = {one.value: one for one in MemoryType}  # a search reads dozens of memories, and to ask the class takes longer
+_ORIGINS = {one.value: one for one in Origin}
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One stored record: what was said. What happens to it later are facets beside it.
@@ -306,20 +310,21 @@ class Memory:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Memory:
         """Rebuild a memory written by `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
-        scope = data["scope"]
+        scope, created = data["scope"], datetime.fromisoformat(data["created_at"])
+        is_new = data["updated_at"] == data["created_at"]
         return cls(
             id=MemoryId(data["id"]),
             key=data["key"],
             content=data["content"],
-            type=MemoryType(data["type"]),
+            type=_TYPES[data["type"]],
             significance=data["significance"],
             confidence=data["confidence"],
             tags=tuple(data["tags"]),
             title=data["title"],
             scope=_scope(scope["project"], scope.get("user"), scope["agent"], scope["context_id"]),
-            origin=Origin(data["origin"]),
-            created_at=datetime.fromisoformat(data["created_at"]),
-            updated_at=datetime.fromisoformat(data["updated_at"]),
+            origin=_ORIGINS[data["origin"]],
+            created_at=created,
+            updated_at=created if is_new else datetime.fromisoformat(data["updated_at"]),
             revision=data["revision"],
             metadata=data["metadata"],
         )

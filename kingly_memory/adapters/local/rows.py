@@ -325,10 +325,9 @@ def _memory(value: Any) -> Memory:
         raise ValueError("its digest is another one")
     memory: Any = Memory.from_json(json.loads(value))
     scope = memory.scope
-    texts = (memory.id, memory.content, scope.space, *memory.tags)
-    labels = [one for one in (memory.key, memory.title, scope.agent, scope.context_id) if one is not None]
     is_sound = (
-        set(map(type, (*texts, *labels))) == {str}
+        {type(memory.id), type(memory.content), type(scope.space), *map(type, memory.tags)} == {str}
+        and {type(memory.key), type(memory.title), type(scope.agent), type(scope.context_id)} <= {str, _NONE}
         and isinstance(memory.significance, (int, float))  # a union would be made anew for every memory
         and isinstance(memory.confidence, (int, float))
         and isinstance(memory.revision, int)

@@ -39,6 +39,8 @@ WEIGHED = 20_000
 """Rows that a search weighs at most. In a larger store, words in more rows only fill up what rarer ones leave free."""
 FEW, SMALL_SHARE = 5_000, 0.25
 """Memories of a project, and their share of the store, up to which its own rows are asked for at once."""
+FEW_OTHERS = 500
+"""Rows of other projects up to which the rows of a word are counted before one of the own is looked for among them."""
 FREQUENT, MOST_FREQUENT = 500, 4
 """A word in more rows of the store is frequent. When there are more such words than that, to look for what holds two of
 them takes longer than to weigh all."""
@@ -137,10 +139,10 @@ class TextIndex:
         each stands, where that is known."""
         if sum(rows_with.get(term, WEIGHED + 1) for term in terms) <= WEIGHED:
             return list(terms)
-        if self.corpus().rows <= WEIGHED or self._count(any_term(terms)) <= WEIGHED:
+        if self.corpus().rows <= WEIGHED or self._count(any_term(terms), WEIGHED + 1) <= WEIGHED:
             return list(terms)
         chosen, left = [], WEIGHED
-        for count, term in sorted((self._count(any_term([term])), term) for term in terms):
+        for count, term in sorted((self._count(any_term([term]), WEIGHED + 1), term) for term in terms):
             left -= count
             if left < 0:
                 break
@@ -185,13 +187,18 @@ class TextIndex:
         return {position: -score for position, score in found}
 
     def _is_small(self, space: str) -> bool:
-        found = self._all(sql.OWN_AND_AVERAGES, (space,))
-        own, averages = found[0] if found else (0, None)
-        return (own or 0) <= min(FEW, int(read_corpus(averages).rows * SMALL_SHARE))
+        of_own, of_all = self._own_and_all([space])
+        return of_own <= min(FEW, int(of_all * SMALL_SHARE))
 
-    def _count(self, expression: str) -> int:
-        """How many match, counted until they are too many to weigh."""
-        found = self._all(sql.COUNT_MATCHES, (expression, WEIGHED + 1))
+    def _own_and_all(self, spaces: Sequence[str]) -> tuple[int, int]:
+        """How many memories those spaces have, and how many rows the index has."""
+        found = self._all(sql.OWN_AND_AVERAGES, (json.dumps(spaces),))
+        own, averages = found[0] if found else (0, None)
+        return own or 0, read_corpus(averages).rows
+
+    def _count(self, expression: str, most: int) -> int:
+        """How many match, counted up to that many."""
+        found = self._all(sql.COUNT_MATCHES, (expression, most))
         return int(found[0][0]) if found else 0
 
     # --- passages, pieces and words -------------------------------------------------------------------------------
@@ -229,10 +236,17 @@ class TextIndex:
         own = in_scope([rows.token("p", one) for one in query.spaces])
         counted: dict[str, int] = {}
         with self._connections.until(deadline_s):
+            of_own, of_all = self._own_and_all(query.spaces)
+            others = of_all - of_own
             for term in terms:
+                # What more rows hold than others have is in one of the own: only else that has to be looked for. Where
+                # others have many, that comes first, for it may take less time than to count.
                 expression = any_term([term])
-                found = self._all(sql.COUNT_OWN, (f"{own} AND {expression}", expression, most))
-                counted[term] = int(found[0][0]) if found else 0
+                number = self._count(expression, most) if others <= FEW_OTHERS else 1
+                if 0 < number <= others:
+                    found = self._all(sql.COUNT_OWN, (f"{own} AND {expression}", expression, most))
+                    number = int(found[0][0]) if found else 0
+                counted[term] = number
         return counted
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:

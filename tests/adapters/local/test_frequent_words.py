@@ -245,3 +245,13 @@ def test_terms_are_counted_until_the_deadline(store: DiskStore) -> None:
     put(store, *(memory("amber") for _ in range(1_500)))
     assert store.reader.frequencies(ask(), ["amber"], 1_000) == {"amber": 1_000}
     assert store.reader.frequencies(ask(), ["amber"], 1_000, time.monotonic() - 1) == {}
+
+
+@pytest.mark.parametrize("few", [-1, 500])
+def test_words_are_counted_alike_whether_others_have_many_rows_or_few(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(text_index, "FEW_OTHERS", few)
+    put(store, memory("amber"), memory("amber beryl"), *(memory("beryl coral", "others") for _ in range(3)))
+    counted = store.reader.frequencies(ask(), ["amber", "beryl", "coral", "opal"], 100)
+    assert counted == {"amber": 2, "beryl": 4, "coral": 0, "opal": 0}
