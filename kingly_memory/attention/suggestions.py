@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from kingly_memory.attention import drift
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject
 from kingly_memory.plain import Plain
+from kingly_memory.text.writing import ago, shortened
 
 ALIKE = 0.85
 """Threads whose topics are more alike than that are suggested for merging."""
@@ -23,7 +25,6 @@ _PRESSING = 0.7
 FULL_WEIGHT = 10.0
 """At this total weight the pressure is 1 (seed 002, feature 3)."""
 _LONGEST_NAME = 60
-_AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 class Digest(NamedTuple):
@@ -104,15 +105,6 @@ def command(tool: str, *names: str) -> str:
     return f"{tool}({', '.join(map(_quoted, names))})"
 
 
-def ago(seconds: float) -> str:
-    """How long ago something was, in words."""
-    for length_s, unit in _AGES:
-        count = int(seconds // length_s)
-        if count >= 1:
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return "just now"
-
-
 def _merging(pairs: Sequence[Pair], by_id: Mapping[str, Digest]) -> list[Pair]:
     """The most alike first, and no thread twice, so that the commands can be run in any order. A pinned thread is
     merged into none."""
@@ -128,7 +120,7 @@ def _merging(pairs: Sequence[Pair], by_id: Mapping[str, Digest]) -> list[Pair]:
 
 def _merge(pair: Pair, by_id: Mapping[str, Digest]) -> JsonObject:
     kept, gone = sorted((by_id[one] for one in pair.threads), key=lambda one: one.survival)
-    *names, last = pair.shared or (_short(kept.name),)
+    *names, last = pair.shared or (shortened(kept.name, _LONGEST_NAME),)
     about = f"{', '.join(names)} and {last}" if names else last
     return {
         "thread_a": kept.id,
@@ -144,9 +136,10 @@ def _split(thread: Digest) -> JsonObject:
     origin = latest[0]
     topics = [topic for topic in dict.fromkeys(latest) if topic != origin]
     now = latest[-1] if latest[-1] != origin else topics[-1]
+    before, after = (_quoted(shortened(one, _LONGEST_NAME)) for one in (origin, now))
     return {
         "thread_id": thread.id,
-        "reason": f"Thread drifted from {_quoted(_short(origin))} to {_quoted(_short(now))}",
+        "reason": f"Thread drifted from {before} to {after}",
         "topics_to_split": topics,
         "command": command("ai_split", thread.id),
     }
@@ -166,8 +159,8 @@ def _hints(related: Sequence[Digest], threads: Collection[Digest], now_s: float)
     for name, thread in hinted.items():
         times_s = active_s.get(name, [thread.last_s])
         yield {
-            "topic": _short(thread.name),
-            "last_mentioned": ago(now_s - max(times_s)),
+            "topic": shortened(thread.name, _LONGEST_NAME),
+            "last_mentioned": ago(datetime.fromtimestamp(max(times_s), UTC), datetime.fromtimestamp(now_s, UTC)),
             "thread_count": len(times_s),
             "command": command("ai_recall", thread.name),
         }
@@ -201,7 +194,3 @@ def _health(threads: Collection[Digest], most_active: int, *, merging: int, spli
 
 def _quoted(name: str) -> str:
     return "'" + repr('"' + name)[2:]  # a text with a double quote is written between single ones
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1].rstrip() + "…"

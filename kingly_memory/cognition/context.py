@@ -14,7 +14,7 @@ from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, fields, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import LEAST_TRUSTED_LAST, JsonObject, Memory, Origin, Source
-from kingly_memory.text.writing import token_count, token_spans
+from kingly_memory.text.writing import shortened, token_count, token_spans
 from kingly_memory.validation import Draft
 
 CURRENT = "current"
@@ -198,12 +198,11 @@ def drafted(insight: str, sources: Sequence[Memory], *, context_id: str, number:
     least = min((memory.significance for memory in sources), default=SIGNIFICANCE)
     agents = {memory.scope.agent for memory in sources}
     origins = [memory.origin for memory in sources] or [Origin.AGENT]
-    shown = context_id if len(context_id) <= TITLE_CHARACTERS else f"{context_id[:TITLE_CHARACTERS]}…"
     return validation.draft(
         insight,
         significance=min(SIGNIFICANCE, least),
         tags=(RECORD,),
-        title=f"Whisper {number} of {shown}",
+        title=f"Whisper {number} of {shortened(context_id, TITLE_CHARACTERS)}",
         context_id=context_id,
         agent=agents.pop() if len(agents) == 1 else None,
         origin=max(origins, key=LEAST_TRUSTED_LAST.index),

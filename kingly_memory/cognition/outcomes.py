@@ -10,6 +10,7 @@ from kingly_memory import validation
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, MemoryType
+from kingly_memory.text.writing import shortened
 from kingly_memory.validation import Draft
 
 TASK_OUTCOME = "task_outcome"
@@ -87,12 +88,12 @@ def outcome_draft(
     checked_notes = all_spoken("notes", notes)
     if not isinstance(metadata, Mapping | None):
         raise InvalidInput("metadata", f"expected a JSON object, not {type(metadata).__name__}")
-    short_reason = None if checked_reason is None else _excerpt(checked_reason)
-    short_notes = [_excerpt(note) for note in checked_notes[-MOST_NOTES:]]
+    short_reason = None if checked_reason is None else shortened(checked_reason, EXCERPT)
+    short_notes = [shortened(note, EXCERPT) for note in checked_notes[-MOST_NOTES:]]
     record = {
         "record": TASK_OUTCOME,
         "status": checked_status.value,
-        "task": _excerpt(checked_task),
+        "task": shortened(checked_task, EXCERPT),
         "approach": checked_approach,
         "duration_s": None if duration_s is None else validation.seconds("duration_s", duration_s),
         "reason": short_reason,
@@ -158,7 +159,7 @@ def outcome_of(memory: Memory) -> TaskOutcome | None:
     task, approach = memory.metadata.get("task"), memory.metadata.get("approach")
     first_line = memory.content.lstrip()[: EXCERPT + 1].partition("\n")[0].rstrip()
     return TaskOutcome(
-        task=_excerpt(task if isinstance(task, str) and task.strip() else first_line),
+        task=shortened(task if isinstance(task, str) and task.strip() else first_line, EXCERPT),
         status=status if status in {one.value for one in TaskStatus} else UNKNOWN,
         approach=approach if isinstance(approach, str) else None,
     )
@@ -197,7 +198,3 @@ def all_spoken(name: str, value: object) -> tuple[str, ...]:
         if not isinstance(text, str):
             raise InvalidInput(name, f"expected texts, not {type(text).__name__}")
     return tuple(one.strip() for one in texts if one.strip())
-
-
-def _excerpt(text: str) -> str:
-    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"

@@ -18,6 +18,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType
 from kingly_memory.plain import Plain
+from kingly_memory.text.writing import counted, shortened
 from kingly_memory.validation import Draft
 
 RECORD = "event"
@@ -120,24 +121,23 @@ def recounted(
     of a text in one sentence."""
     kinds: Counter[str] = Counter()
 
-    def counted() -> Iterable[tuple[float, datetime, int, MemoryEvent]]:
+    def weighed() -> Iterable[tuple[float, datetime, int, MemoryEvent]]:
         for order, memory in enumerate(memories):
             event = event_of(memory)
             kinds[event.kind] += 1
             yield event.significance, memory.created_at, order, event
 
-    weightiest = heapq.nlargest(MOST_RECOUNTED, counted(), key=lambda one: one[:3])
+    weightiest = heapq.nlargest(MOST_RECOUNTED, weighed(), key=lambda one: one[:3])
     ends = (("from", since), ("until", until))
     span = "".join(f" {word} {_moment(at)}" for word, at in ends if at is not None) + (" UTC" if since or until else "")
     count = kinds.total()
     if not count:
         return f"Nothing is known of {agent}{span}."
     by_kind = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items(), key=lambda one: (-one[1], one[0])))
-    lines = [f"{count} event{'s' * (count != 1)} of {agent}{span}: {by_kind}."]
+    lines = [f"{counted(count, 'event')} of {agent}{span}: {by_kind}."]
     for _, at, _, event in sorted(weightiest, key=lambda one: one[1:3]):
         sentence = " ".join(gist(event.content[:READ]).split())
-        shown = sentence if len(sentence) <= LINE else f"{sentence[: LINE - 1].rstrip()}…"
-        lines.append(f"- {_moment(at)} {event.kind}: {shown}")
+        lines.append(f"- {_moment(at)} {event.kind}: {shortened(sentence, LINE)}")
     if left := count - len(weightiest):
         lines.append(f"- and {left} more that mattered less")
     return "\n".join(lines)

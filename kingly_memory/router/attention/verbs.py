@@ -28,6 +28,7 @@ from kingly_memory.router.engine import Engine
 from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, Named
 from kingly_memory.router.write import Stored, WriteContext
+from kingly_memory.text.writing import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,9 @@ class Focused(Plain):
         if not self.weight:
             return f"{message} With a weight of 0 it lifts nothing."
         threads, alone = self.affected_threads, self.affected_memories
-        counts = [f"{threads} thread{'' if threads == 1 else 's'}"] if threads or not alone else []
+        counts = [counted(threads, "thread")] if threads or not alone else []
         if alone:
-            counts.append(f"{alone} memor{'y' if alone == 1 else 'ies'} outside of threads")
+            counts.append(f"{counted(alone, 'memory')} outside of threads")
         message += f" {'At least ' if self.more else ''}{' and '.join(counts)} will be prioritized."
         if threads or alone or self.more:
             return message

@@ -8,6 +8,7 @@ from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.plain import Plain
 from kingly_memory.router.thread_lookup import Weighed
+from kingly_memory.text.writing import counted
 
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
 
@@ -86,7 +87,8 @@ class Merged(Plain):
     @property
     def message(self) -> str:
         thread = self.thread
-        return f"Merged {self.merged} into {thread.id}: {_counted(thread.message_count)} (weight={thread.weight:.2f})"
+        messages = counted(thread.message_count, "message")
+        return f"Merged {self.merged} into {thread.id}: {messages} (weight={thread.weight:.2f})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Split(Plain):
 
     @property
     def message(self) -> str:
-        parts = ", ".join(f"{one.id} ({_counted(one.message_count)})" for one in self.threads)
+        parts = ", ".join(f"{one.id} ({counted(one.message_count, 'message')})" for one in self.threads)
         return f"Split {self.threads[0].id} into {len(self.threads)}: {parts}"
 
 
@@ -112,8 +114,4 @@ class Recalled(Plain):
     def message(self) -> str:
         if not self.threads:
             return f'No thread is about "{self.topic}".'
-        return f'Recalled {len(self.threads)} thread{"s" * (len(self.threads) != 1)} for "{self.topic}".'
-
-
-def _counted(messages: int) -> str:
-    return f"{messages:,} message{'' if messages == 1 else 's'}"
+        return f'Recalled {counted(len(self.threads), "thread")} for "{self.topic}".'
