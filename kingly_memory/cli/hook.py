@@ -116,11 +116,13 @@ def _answer(options: SimpleNamespace, began: float) -> None:
             settings = Settings.from_environment(home=place.home)
         if call.event in hooks.RECALLING:
             answer = hooks.notes(call, place, settings)
-        elif hooks.captures(call, settings):
+        elif (said := hooks.to_capture(call, settings)) is not None:
             if call.event in hooks.DETACHED and not options.wait:
                 _start_worker(call, options)
             else:
-                hooks.capture(call, place, settings)
+                from kingly_memory.hosts.capture import keep
+
+                keep(*said, place, settings)
         if call.event not in hooks.DETACHED or options.wait:
             worked_in = place.home
     except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else

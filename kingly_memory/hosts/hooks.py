@@ -100,13 +100,14 @@ def called(event: str, data: bytes, host: str = HOST) -> Call:
     )
 
 
-def captures(call: Call, settings: Settings) -> bool:
-    """True when the call asks for something to be captured. Raises UnusableInput when it does not say from where."""
+def to_capture(call: Call, settings: Settings) -> tuple[str, Path | list[Any]] | None:
+    """The session and the transcript of which something is to be captured, if any. Raises UnusableInput when the call
+    does not say from where."""
     if call.event not in CAPTURING or call.goes_on or not settings.capture_most:
-        return False
+        return None
     if call.session is None or call.transcript is None:
         raise UnusableInput("the host named no session or no transcript")
-    return True
+    return call.session, call.transcript
 
 
 def handed_over(call: Call) -> bytes:
@@ -114,14 +115,6 @@ def handed_over(call: Call) -> bytes:
     name = "transcript" if isinstance(call.transcript, list) else "transcript_path"
     facts = {"session_id": call.session, "cwd": call.folder, name: call.transcript}
     return json.dumps({name: fact for name, fact in facts.items() if fact is not None}, default=str).encode()
-
-
-def capture(call: Call, place: Place, settings: Settings) -> None:
-    """Store what was said since the last time. Raises KinglyMemoryError."""
-    from kingly_memory.hosts.capture import keep
-
-    if call.session is not None and call.transcript is not None:
-        keep(call.session, call.transcript, place, settings)
 
 
 def notes(call: Call, place: Place, settings: Settings) -> HookAnswer:
