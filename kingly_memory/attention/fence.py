@@ -6,7 +6,7 @@ What is promised is this structure, not that a model never believes what it read
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 PREFIX = "| "
 PREAMBLE = (
@@ -60,14 +60,14 @@ def harmless(text: str) -> str:
     return plain
 
 
-def fenced(lines: Sequence[str], nonces: Callable[[], str] = new_nonce) -> str:
+def fenced(lines: Sequence[str]) -> str:
     """The lines (of `harmless` text) as a block: preamble, mark, quoted lines, mark.
 
     The nonce in the marks is in no line, so nothing that was stored can close the block.
     """
-    nonce = nonces()
+    nonce = new_nonce()
     while any(nonce in line for line in lines):
-        nonce = nonces()
+        nonce = new_nonce()
     quoted = [PREFIX + line for line in lines]
     return "\n".join([PREAMBLE, f"[{_MARK} {nonce}]", *quoted, f"[/{_MARK} {nonce}]"])
 

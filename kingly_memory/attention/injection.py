@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kingly_memory.attention.fence import MARKS, PREAMBLE, PREFIX, fenced, harmless, new_nonce
+from kingly_memory.attention.fence import MARKS, PREAMBLE, PREFIX, fenced, harmless
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Origin
 from kingly_memory.text.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_count
@@ -137,7 +137,6 @@ def inject(
     least_pertinence: float = 0.0,
     focuses: Sequence[Focus] = (),
     seen: Mapping[str, float] = MappingProxyType({}),
-    nonces: Callable[[], str] = new_nonce,
 ) -> Injection:
     """Put in as many candidates as there is room for, by priority: in their order where nothing tells them apart.
 
@@ -187,7 +186,7 @@ def inject(
         why[memory.id] = candidate.pertinence, rank
         first_of.setdefault(candidate.thread_id, len(threads))
         texts.add(shown.casefold())
-    return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads, why=why)
+    return Injection(fenced(lines) if lines else "", tuple(threads), left_out, threads, why=why)
 
 
 _DEED = (

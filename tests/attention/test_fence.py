@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kingly_memory.attention import fence
 from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, without_fenced
 from kingly_memory.attention.injection import Budget, NoteCandidate, Omission, inject
 from kingly_memory.attention.pertinence import LEAST, common, pertinence, prompt_words, telling
@@ -93,9 +94,10 @@ def test_no_hostile_text_gets_out_of_the_block(text: str) -> None:
     assert block.split("\n")[-2] == "| the last note"
 
 
-def test_a_nonce_that_a_memory_knows_is_not_used() -> None:
+def test_a_nonce_that_a_memory_knows_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     nonces = iter([NONCE, NONCE, "a" * 32])
-    block = fenced([f"I know {NONCE}"], lambda: next(nonces))
+    monkeypatch.setattr(fence, "new_nonce", lambda: next(nonces))
+    block = fenced([f"I know {NONCE}"])
     assert_is_contained(block)
     assert block.count("a" * 32) == 2
 

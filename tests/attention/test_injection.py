@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kingly_memory.attention import fence
 from kingly_memory.attention.focus import Focus, Thread
 from kingly_memory.attention.injection import Budget, Injection, NoteCandidate, Omission, inject, priority
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
@@ -19,8 +20,15 @@ from kingly_memory.text.writing import estimated_tokens
 from tests.store_samples import NOON as NOW
 from tests.store_samples import memory as sample
 
-NONCE = "f" * 32
 shares = st.floats(0, 1)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_nonce() -> Iterator[None]:
+    """So that two blocks of the same notes are the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fence, "new_nonce", lambda: "f" * 32)
+        yield
 
 
 def memory(content: str, *, context: str | None = None, key: str | None = None, origin: Origin = Origin.USER) -> Memory:
@@ -34,7 +42,7 @@ def candidate(content: str, similarity: float = 1.0, *, pertinence: float = 1.0,
 
 
 def put(*candidates: NoteCandidate, **how: object) -> Injection:
-    said = {"agent": None, "budget": Budget(), "nonces": lambda: NONCE, **how}
+    said = {"agent": None, "budget": Budget(), **how}
     return inject(candidates, **said)  # type: ignore[arg-type]  # the options a test names
 
 
