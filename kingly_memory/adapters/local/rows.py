@@ -361,7 +361,7 @@ class SqlLookups:
     _all: Callable[[str, tuple[Any, ...]], list[Any]]
     _get_memory, _id_of_key, _revisions = sql.GET_MEMORY, sql.ID_OF_KEY, sql.REVISIONS
     _facet, _facets = sql.FACET, sql.FACETS
-    """`_facets` is given a JSON list of names, each with an owner."""
+    """`_facets` is given a JSON object: the owners by name."""
 
     def row(self, memory_id: str) -> Row | None:
         for position, record, status in self._all(self._get_memory, (memory_id,)):
@@ -386,9 +386,9 @@ class SqlLookups:
         return self.facets_of({name: owners})[name]
 
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
-        pairs = [(name, owner) for name, owners in wanted.items() for owner in owners]
+        owners_of = {name: list(owners) for name, owners in wanted.items()}
         found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
-        for name, owner, value in self._all(self._facets, (json.dumps(pairs),)) if pairs else ():
+        for name, owner, value in self._all(self._facets, (json.dumps(owners_of),)) if any(owners_of.values()) else ():
             if (facet := read_facet(name, value)) is not None:
                 found[name][owner] = facet
         return found

@@ -210,8 +210,9 @@ RESTAND = (
 # --- facets ----------------------------------------------------------------------------------------------------------
 
 FACET = "SELECT value FROM km_facet WHERE name = ? AND owner = ?"
-FACETS = "SELECT name, owner, value FROM km_facet WHERE (name, owner) IN (SELECT {pair} FROM json_each(?))".format(
-    pair="json_extract(value, '$[0]'), json_extract(value, '$[1]')"
+FACETS = (
+    "SELECT f.name, f.owner, f.value FROM json_each(?) AS n CROSS JOIN json_each(n.value) AS o "
+    "CROSS JOIN km_facet AS f WHERE f.name = n.key AND f.owner = o.value"
 )
 SET_FACET = "INSERT INTO km_facet(name, owner, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 DROP_FACET = "DELETE FROM km_facet WHERE name = ? AND owner = ?"

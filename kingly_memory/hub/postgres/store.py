@@ -184,8 +184,9 @@ class _PostgresLookups(rows.SqlLookups):
     _revisions = "SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC"
     _facet = "SELECT value FROM km_facet WHERE name = %s AND owner = %s"
     _facets = (
-        "SELECT f.name, f.owner, f.value FROM json_array_elements(%s::json) AS w "
-        "CROSS JOIN LATERAL (SELECT * FROM km_facet WHERE name = w ->> 0 AND owner = w ->> 1 OFFSET 0) AS f"
+        "SELECT f.name, f.owner, f.value FROM json_each(%s::json) AS n(name, owners) "
+        "CROSS JOIN LATERAL json_array_elements_text(n.owners) AS o(owner) "
+        "CROSS JOIN LATERAL (SELECT * FROM km_facet WHERE name = n.name AND owner = o.owner OFFSET 0) AS f"
     )
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None:
