@@ -306,7 +306,7 @@ def test_no_rule_is_left_out_that_would_find_something(pieces: list[str], betwee
 
 @pytest.mark.requirement("N25")
 @pytest.mark.parametrize("rule", redaction._RULES, ids=lambda rule: rule.hints[:20])
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 4)
 @given(data=st.data())
 def test_what_a_rule_finds_has_a_hint_of_it(rule: redaction._Rule, data: st.DataObject) -> None:
     alphabet = st.characters(codec="ascii" if rule.hints.isascii() else "utf-8")
