@@ -10,7 +10,7 @@ import pytest
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import Pace, Settings
-from tests.mcp_sessions import ERAS, Session, process_session, session
+from tests.mcp_sessions import Session, process_session, session
 from tests.scripted.remote import ScriptedRemote
 
 KNOWN_OFFLINE = Settings(
@@ -42,12 +42,9 @@ def check(answers: dict[str, JsonObject]) -> None:
 @pytest.mark.requirement("KNG-010")
 @pytest.mark.requirement("KNG-027")
 @pytest.mark.requirement("KNG-079")
-@pytest.mark.parametrize("mode", ERAS)
-async def test_an_agent_works_with_the_hub_up_gone_and_up_again(tmp_path: Path, mode: str) -> None:
+async def test_an_agent_works_with_the_hub_up_gone_and_up_again(tmp_path: Path) -> None:
     with HubProcess(tmp_path / "hub") as hub:
-        async with process_session(
-            tmp_path / "home", "--remote", hub.url, mode=mode, KINGLY_PROBE_INTERVAL_S="0.2"
-        ) as host:
+        async with process_session(tmp_path / "home", "--remote", hub.url, KINGLY_PROBE_INTERVAL_S="0.2") as host:
             answers = await work(host)
             check(answers)
             assert answers["context"]["source"] == "hybrid"
