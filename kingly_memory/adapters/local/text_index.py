@@ -192,7 +192,7 @@ class TextIndex:
 
     def _own_and_all(self, spaces: Sequence[str]) -> tuple[int, int]:
         """How many memories those spaces have, and how many rows the index has."""
-        found = self._all(sql.OWN_AND_AVERAGES, (json.dumps(spaces),))
+        found = self._all(sql.OWN_AND_AVERAGES.format(marks=sql.marks(spaces)), spaces)
         own, averages = found[0] if found else (0, None)
         return own or 0, read_corpus(averages).rows
 
