@@ -129,13 +129,14 @@ def check_integrity(home: Path) -> None:
         connection.execute("INSERT INTO km_pieces(km_pieces, rank) VALUES ('integrity-check', 1)")
         connection.execute("INSERT INTO km_passages(km_passages) VALUES ('integrity-check')")
         found = connection.execute(
-            "SELECT position, json_extract(value, '$.content'), 'v' || status || ' ' || scope FROM Cache "
+            "SELECT position, value, 'v' || status || ' ' || scope FROM Cache "
             "JOIN km_memory ON position = Cache.rowid WHERE 'm:' || id = Cache.key AND status = tag"
         )
         cut = {
             (rows.passage_row(at, number), text, scope, begin)
-            for at, content, scope in found
-            for number, (begin, text) in enumerate(searchable_passages(content))
+            for at, record, scope in found
+            for content in [json.loads(record)["content"]]
+            for number, (begin, text) in enumerate(searchable_passages(content.replace("\0", " ")))
         }
         assert set(connection.execute("SELECT rowid, body, scope, start FROM km_passages")) == cut
         there = connection.execute("SELECT space, type, status FROM km_memory").fetchall()

@@ -61,7 +61,7 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
         origin="remote",
         metadata=metadata,
     )
-    text = draft.content.replace("\0", " ")  # SQLite would index no word behind it
+    text = draft.content.replace("\0", " ")  # which no text of PostgreSQL holds
     around = [] if content == text else content.split(_written(text), 1)
     rest = {"around": around, "memory_type": memory_type, "metadata": draft.metadata}
     said_at = _sound(validation.moment, record.get("updated_at"))

@@ -178,12 +178,10 @@ Texts = tuple[str | None, str, str, str]
 """Title, text, tags and scope."""
 
 
-def texts(memory: Memory, status: MemoryStatus, scope: str) -> Texts | None:
-    """What the text index is told of a memory, just as `km_text_source` has it. None where that has to be read: for
-    SQLite a text in JSON ends before a NUL."""
-    if "\0" in memory.content or "\0" in (memory.title or ""):
-        return None
-    return memory.title, memory.content, _often(memory.tags), f"{status_token(status)} {scope}"
+def texts(memory: Memory, status: MemoryStatus, scope: str) -> Texts:
+    """What the text index is told of a memory, just as `km_text_source` has it."""
+    title = memory.title and memory.title.replace("\0", " ")
+    return title, memory.content.replace("\0", " "), _often(memory.tags), f"{status_token(status)} {scope}"
 
 
 def counted_as(space: str, kind: str, status: str) -> tuple[str, str] | None:

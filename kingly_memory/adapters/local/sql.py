@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-LAYOUT = 9
+LAYOUT = 10
 """PRAGMA user_version of the store. Raised when what is written changes, together with a step in `upgrades`."""
 _APPLICATION, _FIRST_NUMBERED = 0x4B4D0000, 8
 """PRAGMA application_id is this and the layout, from that layout on: a header with one flipped bit is told from a newer
@@ -53,6 +53,12 @@ def marks(values: Sized) -> str:
 
 
 _TEXT_COLUMNS = "title, body, labels, scope"
+_SAID = (
+    "CASE instr(c.value, '\\u0000') WHEN 0 THEN c.value ELSE replace(replace(replace(c.value, '\\\\', char(1)), "
+    "'\\u0000', ' '), char(1), '\\\\') END"
+)
+"""The record with a space for each NUL: for SQLite a text in JSON ends there. What only looks like one, behind a
+backslash of its own, is put out of the way meanwhile."""
 _COLUMNS = (
     "id, status, space, context, type, key, revision, significance, created_s, updated_s, written_s, "
     "unbroken, said, scope"
@@ -110,12 +116,12 @@ SCHEMA: dict[str, str] = {
     # Tags stand in it as JSON text: the tokenizer drops its quotes, and FTS5 cannot rebuild from a view that calls
     # json_each.
     "km_text_source": (
-        "CREATE VIEW km_text_source AS SELECT c.rowid AS rowid, json_extract(c.value, '$.title') AS title, "
-        "json_extract(c.value, '$.content') AS body, json_extract(c.value, '$.tags') AS labels, "
+        f"CREATE VIEW km_text_source AS SELECT c.rowid AS rowid, json_extract({_SAID}, '$.title') AS title, "
+        f"json_extract({_SAID}, '$.content') AS body, json_extract(c.value, '$.tags') AS labels, "
         "'v' || m.status || ' ' || m.scope AS scope FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid"
     ),
     "km_pieces_source": (
-        "CREATE VIEW km_pieces_source AS SELECT c.rowid AS rowid, json_extract(c.value, '$.content') AS body "
+        f"CREATE VIEW km_pieces_source AS SELECT c.rowid AS rowid, json_extract({_SAID}, '$.content') AS body "
         "FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid WHERE m.unbroken"
     ),
     "km_text": (
@@ -382,7 +388,7 @@ LITERAL = (
 )
 LITERAL_PIECE = (
     "CASE WHEN instr(c.value, ?) > 0 THEN "
-    "CASE WHEN json_valid(c.value) THEN instr(json_extract(c.value, '$.content'), ?) > 0 END END"
+    f"CASE WHEN json_valid(c.value) THEN instr(json_extract({_SAID}, '$.content'), ?) > 0 END END"
 )
 """Given how the piece is written in JSON and the piece itself: parsing every row would take several times as long."""
 HAS_PIECE = f"coalesce({LITERAL_PIECE}, 0)"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kingly_memory.adapters.local import sql
 
-FIRST = 9
+FIRST = 10
 """The layout of the first release. A store of a lower one is read by `import` alone."""
 
 

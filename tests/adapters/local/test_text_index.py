@@ -79,6 +79,25 @@ def test_index_is_in_step_when_one_batch_stores_changes_and_erases(store: DiskSt
     check_integrity(home)
 
 
+@pytest.mark.requirement("UNI-002")
+def test_words_behind_a_nul_are_found_and_gone_with_it(store: DiskStore, home: Path) -> None:
+    said = "before\0behind 日本\0中文", "C:\\u0000ther \\\0\\u0000 lasting", "long\0" + "word. " * 500 + "\0deep"
+    kept = [memory(one, title="violet\0umbrella") for one in said]
+    put(store, *kept)
+    words = "before", "behind", "u0000ther", "lasting", "deep"
+    assert [contents(match(store, stem(word))) for word in words] == [[said[at]] for at in (0, 0, 1, 1, 2)]
+    assert len(match(store, "umbrella").found) == 3
+    assert contents(store.reader.containing(ask(), ["中文"], 5, soon())) == [said[0]]
+    check_integrity(home)
+    put(
+        store,
+        replace(kept[0], content="revised", title=None, revision=2),
+        replace(kept[2], content="short", revision=2),
+    )
+    assert [len(match(store, stem(word)).found) for word in words] == [0, 0, 1, 1, 0]
+    check_integrity(home)
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from(["save", "forget", "erase", "fail"]), st.text(min_size=1)),
