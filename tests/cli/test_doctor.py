@@ -394,8 +394,8 @@ def test_an_error_is_worded_without_what_anybody_said() -> None:
 
 
 def test_an_unforeseen_error_says_where_it_arose() -> None:
-    with pytest.raises(ValueError, match="CANARY") as caught:
+    with pytest.raises(KeyError, match="CANARY") as caught:
         Memory.from_json({**memory().to_json(), "type": "CANARY"})
     said = hook_log.worded(caught.value)
-    assert said.startswith("ValueError in models.py:")
+    assert said.startswith("KeyError in models.py:")
     assert "CANARY" not in said
