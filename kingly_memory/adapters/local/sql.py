@@ -348,8 +348,7 @@ COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH
 AVERAGES = "SELECT block FROM km_text_data WHERE id = 1"
 """FTS5's own record of how many rows it has and how many tokens each column, as variable-length integers."""
 OWN_AND_AVERAGES = (
-    "SELECT (SELECT sum(memories) FROM km_counts WHERE space IN ({marks})), "
-    "(SELECT block FROM km_text_data WHERE id = 1)"
+    "SELECT (SELECT sum(memories) FROM km_counts WHERE space IN (?, ?)), (SELECT block FROM km_text_data WHERE id = 1)"
 )
 STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 """FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""

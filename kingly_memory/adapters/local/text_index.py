@@ -191,8 +191,8 @@ class TextIndex:
         return of_own <= min(FEW, int(of_all * SMALL_SHARE))
 
     def _own_and_all(self, spaces: Sequence[str]) -> tuple[int, int]:
-        """How many memories those spaces have, and how many rows the index has."""
-        found = self._all(sql.OWN_AND_AVERAGES.format(marks=sql.marks(spaces)), spaces)
+        """How many memories those spaces have, one or two, and how many rows the index has."""
+        found = self._all(sql.OWN_AND_AVERAGES, (spaces[0], spaces[-1]))
         own, averages = found[0] if found else (0, None)
         return own or 0, read_corpus(averages).rows
 
