@@ -147,9 +147,9 @@ def test_a_damaged_store_that_is_read_or_written_to_is_recovered(
     store = opened(home)
     if not writes:
         every_read(store)
-    put(store, *(memory(f"afterwards {number}") for number in range(300)))
+    put(store, *(memory(f"afterwards {number}") for number in range(50)))
     every_read(store)
-    assert stored_contents(store)[-1] == "afterwards 299"
+    assert stored_contents(store)[-1] == "afterwards 49"
     (quarantined,) = home.glob("store.corrupt-*")
     assert store.recovered() == str(quarantined)
     store.close()

@@ -21,7 +21,7 @@ from tests.router_bench import PromptStore, router_over
 from tests.store_samples import memory, put
 
 MEMORIES = 3_000
-QUESTIONS, WORDS = 5, 8
+QUESTIONS, WORDS = 2, 8
 """So many questions are asked, each of so many words of a memory that is there."""
 UNHURRIED = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
 

@@ -19,8 +19,7 @@ QUICK = Settings(
     local_search_s=2.0,
     remote_search_s=2.0,
 )
-SUBJECTS = """billing checkout invoices payments refunds search ingest exports backups sessions tokens webhooks avatars
-    calendar comments coupons emails feeds gateway images ledger metrics notices orders profiles""".split()
+SUBJECTS = "billing checkout invoices payments refunds search ingest exports backups sessions tokens webhooks".split()
 UNRELATED = [f"The harbour of town {number} has {number} cranes and a lighthouse." for number in range(10)]
 
 
@@ -32,7 +31,7 @@ def reply(texts: list[str]) -> str:
 
 
 async def fill(memory: MemoryRouter) -> dict[str, str]:
-    """25 questions, each with the id of the one memory that answers it. Half of each question is in all of them."""
+    """12 questions, each with the id of the one memory that answers it. Half of each question is in all of them."""
     answers: dict[str, str] = {}
     for number, subject in enumerate(SUBJECTS):
         receipt = await memory.store(f"The timeout of the {subject} service is {number + 5} seconds.", confidence=0.9)
@@ -73,5 +72,5 @@ async def test_a_remote_that_answers_one_to_everything_leaves_every_local_memory
                         relevances = [hit.relevance for hit in results]
                         assert relevances == sorted(relevances, reverse=True)
                     found[question] = [hit.memory.id for hit in results]
-                assert findable(answers, found) == len(SUBJECTS) == 25
+                assert findable(answers, found) == len(SUBJECTS)
                 await memory._engine.flush()
