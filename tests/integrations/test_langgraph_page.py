@@ -12,7 +12,7 @@ import pytest
 from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import ROOT, environment
 
-pytest.importorskip("langgraph.graph", reason="LangGraph is not installed")
+pytest.importorskip("langgraph.version", reason="LangGraph is not installed")
 
 
 def ran(folder: Path, remote: str) -> list[str]:
