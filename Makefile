@@ -28,6 +28,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## the whole story in under a minute: store, search, lose the remote, go on, get it back
 	@$(VENV)/bin/kingly-memory demo
 
+# Where an environment forbids bytecode, hundreds of processes that tests start would each compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # With an arena for each thread, glibc keeps three times the memory that the tests of many threads use.
 test: $(READY) ## run the tests, three files at a time: a third of the time they wait for disks and processes
 	MALLOC_ARENA_MAX=2 $(RUN) -m pytest --numprocesses 3 --dist loadfile
