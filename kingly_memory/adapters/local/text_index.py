@@ -236,17 +236,17 @@ class TextIndex:
         own = in_scope([rows.token("p", one) for one in query.spaces])
         counted: dict[str, int] = {}
         with self._connections.until(deadline_s):
+            # What more rows hold than others have is in one of the own: only else that has to be looked for. Where
+            # others have many, that comes first, for it may take less time than to count.
             of_own, of_all = self._own_and_all(query.spaces)
-            others = of_all - of_own
-            for term in terms:
-                # What more rows hold than others have is in one of the own: only else that has to be looked for. Where
-                # others have many, that comes first, for it may take less time than to count.
-                expression = any_term([term])
-                number = self._count(expression, most) if others <= FEW_OTHERS else 1
-                if 0 < number <= others:
-                    found = self._all(sql.COUNT_OWN, (f"{own} AND {expression}", expression, most))
-                    number = int(found[0][0]) if found else 0
-                counted[term] = number
+            is_first = of_all - of_own > FEW_OTHERS
+            found = {term: 1 if is_first else self._count(any_term([term]), most) for term in terms}
+            of_own, of_all = self._own_and_all(query.spaces)  # with what others have stored meanwhile
+            for term, number in found.items():
+                expression, is_own = any_term([term]), not is_first and number > of_all - of_own
+                own_and_this = (f"{own} AND {expression}", expression, most)
+                looked = [] if is_own or not number else self._all(sql.COUNT_OWN, own_and_this)
+                counted[term] = next((int(own_number) for (own_number,) in looked), number if is_own else 0)
         return counted
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:

@@ -255,3 +255,17 @@ def test_words_are_counted_alike_whether_others_have_many_rows_or_few(
     put(store, memory("amber"), memory("amber beryl"), *(memory("beryl coral", "others") for _ in range(3)))
     counted = store.reader.frequencies(ask(), ["amber", "beryl", "coral", "opal"], 100)
     assert counted == {"amber": 2, "beryl": 4, "coral": 0, "opal": 0}
+
+
+def test_a_word_that_another_project_stores_meanwhile_is_none_of_the_own(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, memory("amber"))
+    count = text_index.TextIndex._count
+
+    def count_later(index: text_index.TextIndex, expression: str, most: int) -> int:
+        put(store, memory("opal", "others"))
+        return count(index, expression, most)
+
+    monkeypatch.setattr(text_index.TextIndex, "_count", count_later)
+    assert store.reader.frequencies(ask(), ["opal"], 100) == {"opal": 0}
