@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     columns[name][figure] = cell
     named = dict.fromkeys(figure for column in columns.values() for figure in column)
     rows = [(figure, *(column.get(figure, "") for column in columns.values())) for figure in named]
-    print("\n".join(table(rows, ("SHARE (95 % INTERVAL)", "words", *names[1:]))))
+    print("\n".join(table(rows, ("SHARE (95 % INTERVAL)", "words", *names[1:]), is_whole=True)))
     return 0
 
 
