@@ -50,10 +50,14 @@ class Focus:
     weight: float = WEIGHT
     set_at: datetime = _LONG_AGO
 
+    @property
+    def since(self) -> datetime | None:
+        """When it was set; None where a file did not say."""
+        return None if self.set_at == _LONG_AGO else self.set_at
+
     def to_json(self) -> JsonObject:
-        """`set_at` is None where a file did not say when."""
-        set_at = None if self.set_at == _LONG_AGO else self.set_at.isoformat()
-        return {"topic": self.topic, "weight": self.weight, "set_at": set_at}
+        since = self.since
+        return {"topic": self.topic, "weight": self.weight, "set_at": None if since is None else since.isoformat()}
 
     def names(self, thread: Thread) -> bool:
         """Whether the topic is the id of the thread itself."""

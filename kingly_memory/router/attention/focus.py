@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # a hook with a focus changes nothing
 _FACET = "focus"
 _MOST_COUNTED, _LOOK_S = 100, 0.1
 """Memories whose threads are counted, and for how long they are looked for."""
+_LONGER, _PER_LENGTH, _MOST_WORDS = 12, 4, 24
+"""The last word of a topic is part of longer words: of each of so many lengths so many are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,10 @@ def clear(transaction: Transaction, topic: str | None, context: WriteContext) ->
 def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tuple[int, int, bool]:
     """How many of the project's threads the focus (as `as_merged` gives it) lifts, and how many memories that were said
     in none, among those that it names, those that are called so and those of a hundred memories that speak of it; and
-    whether there may be more. A search is asked, never every thread."""
-    from kingly_memory.router.search.local import LocalSearch
+    whether there may be more. The index is asked, never every thread."""
+    from kingly_memory.router.lifecycle.alive import Visible
     from kingly_memory.router.threads.seen import threads_of
+    from kingly_memory.text.writing import has_unbroken
 
     def latest_in(context_id: str) -> list[Row]:
         return reader.page(Query("", space, context_id=context_id), [MemoryStatus.LIVE], 1, None)
@@ -97,10 +101,13 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
         if thread_lookup.into(facet) is None and focus.lifts(thread):
             is_ours = context_id is not None and owner(space, context_id) == whose
             rows += latest_in(context_id or "") if is_ours else [reader.row(whose)]
-    layer, about = LocalSearch(reader), Query(focus.topic, space, limit=_MOST_COUNTED)
-    spoken = layer.search(about, now_s=now_s, budget_s=_LOOK_S).hits
-    live = [row for row in rows if row is not None and row.status is MemoryStatus.LIVE]
-    memories = [row.memory for row in layer.shown(live, Query("", space), now_s)] + [hit.memory for hit in spoken]
+    about, deadline_s = Query(focus.topic, space), time.monotonic() + _LOOK_S
+    terms = _terms(reader, focus.topic)
+    spoken = reader.matches(about, terms, _MOST_COUNTED, 0, deadline_s).found if terms else []
+    if has_unbroken(focus.topic):
+        spoken = [*spoken, *reader.containing(about, [focus.topic], _MOST_COUNTED, deadline_s).found]
+    live = [row for row in (*rows, *(one.row for one in spoken)) if row is not None and row.status is MemoryStatus.LIVE]
+    memories = [row.memory for row in Visible(reader).shown(live, Query("", space), now_s)]
     threads = threads_of(reader, space, memories, now_s, about=[focus.topic])
     lifted = {
         (threads[memory.id].id == memory.id, threads[memory.id].id)
@@ -109,3 +116,14 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     }
     alone = sum(is_alone for is_alone, _ in lifted)
     return len(lifted) - alone, alone, len(spoken) >= _MOST_COUNTED
+
+
+def _terms(reader: StoreReader, topic: str) -> list[str]:
+    """The words of a topic, and longer words that begin with its last one."""
+    from kingly_memory.text.writing import words
+
+    spoken = words(topic)
+    terms = list(dict.fromkeys(spoken[:_MOST_WORDS]))
+    for length in range(len(spoken[-1]) + 1, len(spoken[-1]) + _LONGER + 1) if spoken else ():
+        terms += reader.vocabulary(length, _PER_LENGTH, spoken[-1])
+    return terms
