@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from kingly_memory import validation
-from kingly_memory.dataclass import dataclass, fields, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import LEAST_TRUSTED_LAST, JsonObject, Memory, Origin, Source
 from kingly_memory.text.writing import shortened, token_count, token_spans
@@ -41,7 +41,7 @@ class Context:
 
     `tokens` counts everything noted, `whispers` what was distilled. `pending` are the memories of the tokens that no
     whisper covers yet, and `skipped` how many tokens of the first of them one does cover. `used_s` is the last
-    use (a note or a reading), `noted_s` the last note, in Unix seconds.
+    use (a note or a reading), `noted_s` the last note, in Unix seconds. `has_gaps`: some of the items were forgotten.
     """
 
     context_id: str
@@ -52,6 +52,7 @@ class Context:
     whispers: int = 0
     pending: tuple[MemoryId, ...] = ()
     skipped: int = 0
+    has_gaps: bool = False
 
     def to_json(self) -> JsonObject:
         return {
@@ -63,12 +64,12 @@ class Context:
             "whispers": self.whispers,
             "pending": list(self.pending),
             "skipped": self.skipped,
+            **({"has_gaps": True} if self.has_gaps else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Context:
-        known = {one.name: data[one.name] for one in fields(cls) if one.name in data}
-        return cls(**{**known, "items": tuple(data["items"]), "pending": tuple(data["pending"])})
+        return cls(**{**data, "items": tuple(data["items"]), "pending": tuple(data["pending"])})
 
     def is_over(self, now_s: float, lifetime_s: float) -> bool:
         """At the very instant the lifetime after the last use ends."""

@@ -54,11 +54,21 @@ def note(
     rules: ContextRules,
     used_s: float = 0.0,
 ) -> Noted:
-    """Have a memory that is being stored at hand in its context, which becomes the agent's current one. `used_s` is a
-    use of the context that is not written down yet."""
+    """Have a memory that is being stored at hand in its context, which becomes the agent's current one.
+
+    `used_s` is a use of the context that is not written down yet. In a full context, forgotten items make room first.
+    """
     space = memory.scope.space
     name = owner(space, context_id)
     before = _context(transaction.facet(FACET, name), context_id).used(used_s)
+    if len(before.items) >= rules.capacity:
+        # To read every item for every store would take a fifth of its time. Forgetting says that there is a gap, and
+        # what went away otherwise is noticed when it is the oldest.
+        items = before.items if before.has_gaps else before.items[:1]
+        gone = {item_id for item_id in items if not _is_there(transaction.row(item_id), context_id)}
+        before = replace(
+            before, items=tuple(item_id for item_id in before.items if item_id not in gone), has_gaps=False
+        )
     after = noted(before, memory.id, token_count(memory.content), now_s, rules)
     transaction.set_facet(FACET, name, after.context.to_json())
     pointer = {"context_id": context_id}
@@ -68,20 +78,15 @@ def note(
     return after
 
 
-def leave(transaction: Transaction, memory: Memory) -> Context | None:
-    """A memory is forgotten or goes to another context, so in its own it is at hand no more. Returns the context as it
-    was, where it was at hand."""
+def forgotten(transaction: Transaction, memory: Memory) -> None:
+    """An item is forgotten. It keeps its place, in case it is restored, until a full context needs the room."""
     context_id = memory.scope.context_id
     if context_id is None:
-        return None
+        return
     name = owner(memory.scope.space, context_id)
-    before = _context(transaction.facet(FACET, name), context_id)
-    items, pending = (tuple(one for one in ids if one != memory.id) for ids in (before.items, before.pending))
-    if (items, pending) == (before.items, before.pending):
-        return None
-    skipped = 0 if before.pending[:1] == (memory.id,) else before.skipped
-    transaction.set_facet(FACET, name, replace(before, items=items, pending=pending, skipped=skipped).to_json())
-    return before if items != before.items else None
+    context = _context(transaction.facet(FACET, name), context_id)
+    if memory.id in context.items and not context.has_gaps:
+        transaction.set_facet(FACET, name, replace(context, has_gaps=True).to_json())
 
 
 def purged(transaction: Transaction, memory: Memory) -> None:
@@ -104,7 +109,7 @@ def advance(transaction: Transaction, space: str, due: Due) -> bool:
     now = _context(transaction.facet(FACET, name), due.before.context_id)
     if (now.tokens, now.whispers) != (due.before.tokens, due.before.whispers):
         return False
-    after = replace(due.after, used_s=now.used_s, items=now.items)
+    after = replace(due.after, used_s=now.used_s, has_gaps=now.has_gaps)
     transaction.set_facet(FACET, name, after.to_json())
     return True
 

@@ -661,7 +661,7 @@ def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> No
 
     transaction.save(replace(memory, updated_at=context.after(memory)), MemoryStatus.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
-    contexts.leave(transaction, memory)
+    contexts.forgotten(transaction, memory)
     experiences.let_go(transaction, memory)
     clean_up(transaction, [memory])
     routes = context.routes

@@ -115,15 +115,30 @@ def _new_id(transaction: Transaction, thread: Named, share: Sequence[MemoryId], 
 
 def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: str, context: WriteContext) -> None:
     """What was at hand in the working contexts of the memories is at hand in their new one."""
-    left = {memory.id: before for memory in moved if (before := contexts.leave(transaction, memory)) is not None}
-    if left:
-        at_hand = Context(
-            thread_id,
-            items=tuple(sorted(left))[-context.contexts.capacity :],
-            used_s=max(before.used_s for before in left.values()),
-            noted_s=max(before.noted_s for before in left.values()),
+    ids = {memory.id for memory in moved}
+    target = Context(thread_id)
+    for context_id in sorted({memory.scope.context_id or "" for memory in moved}):
+        facet = transaction.facet(contexts.FACET, owner(context.space, context_id))
+        if facet is None:
+            continue
+        before = Context.from_json(facet)
+        pending = tuple(one for one in before.pending if one not in ids)
+        left = replace(
+            before,
+            items=tuple(one for one in before.items if one not in ids),
+            pending=pending,
+            skipped=before.skipped if pending[:1] == before.pending[:1] else 0,
         )
-        transaction.set_facet(contexts.FACET, owner(context.space, thread_id), at_hand.to_json())
+        transaction.set_facet(contexts.FACET, owner(context.space, context_id), left.to_json())
+        gone = [one for one in before.items if one in ids]
+        target = replace(
+            target,
+            items=tuple(sorted((*target.items, *gone)))[-context.contexts.capacity :],
+            used_s=max(target.used_s, before.used_s if gone else 0.0),
+            noted_s=max(target.noted_s, before.noted_s if gone else 0.0),
+        )
+    if target.items:
+        transaction.set_facet(contexts.FACET, owner(context.space, thread_id), target.to_json())
 
 
 def _named(thread: Named) -> JsonObject:
