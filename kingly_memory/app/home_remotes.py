@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,10 +13,9 @@ from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local import remote_record
 from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
-from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place, added_remotes
-from kingly_memory.home.remote_names import AddedRemote, RemotePlace, added, mark_of, named
+from kingly_memory.home.remote_names import AddedRemote, RemotePlace, added, named
 from kingly_memory.router.delivery import known_remotes
 from kingly_memory.settings import Settings
 
@@ -57,18 +57,19 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
         earlier = _backfill(everywhere, settings, remote.label, with_earlier=with_earlier)
         token_file = None if remote.token_file is None else str(remote.token_file)
         if remote.token is not None:
-            # Not by its path, where another home may lie once this one is moved.
-            digest = sha256(f"{mark_of(place.home)}\0{remote.label}".encode()).hexdigest()[:16]
             folder = remote_record.tokens()
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            token_file = str(folder / f"{remote.label}-{digest}")
+            token_file = str(folder / f"{remote.label}-{os.urandom(8).hex()}")  # no other entry's
             with replacing(Path(token_file)) as file:
                 file.write(f"{remote.token}\n")
         new = AddedRemote(remote.label, remote.address or "", place.project or "", token_file)
         if remote.label not in names:
             record.append(new)
         elif token_file is not None:
-            record[:] = [new if (old.name, old.project) == (new.name, new.project) else old for old in record]
+            at = next(at for at, old in enumerate(record) if (old.name, old.project) == (new.name, new.project))
+            if token_file != record[at].token_file:
+                remote_record.discard_token(record[at])
+            record[at] = new
     return Added(address, server, earlier)
 
 

@@ -111,8 +111,8 @@ def placed(transaction: Transaction, unplaced: Step, space: str, now: datetime) 
 
 def note(transaction: Transaction, memory: Memory) -> None:
     """If the memory is a thought, its chain goes on after it, unless it has a later one. Thoughts of a file or of
-    another machine count too."""
-    if not is_thought(memory):
+    another machine count too, but for places that no chain has."""
+    if not is_thought(memory) or not 1 <= memory.metadata["position"] <= MOST_THOUGHTS:
         return
     owner, position = digest(memory.scope.space, memory.metadata["chain_id"]), memory.metadata["position"]
     last = _chain(transaction.facet(FACET, owner))

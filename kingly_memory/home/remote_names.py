@@ -207,14 +207,14 @@ def homes(path: Path) -> dict[str, list[AddedRemote]]:
 
 
 def mark_of(home: Path) -> str:
-    """Which home on this machine this is, as a move keeps it: the numbers of its folder and of the file that its
+    """Which home on this machine this is, as a move keeps it: the numbers of its disk, its folder and the file that its
     writers lock, and when that was made, for nothing is ever written to it. A clone, a copy and what an archive brings
     have others, and nothing that is written in a home tells them. Empty where there is no home."""
     try:
         folder, file = home.lstat(), (home / "write.lock").lstat()
     except OSError:
         return ""
-    return f"{folder.st_ino}/{file.st_ino}/{file.st_mtime_ns}"
+    return f"{folder.st_dev}/{folder.st_ino}/{file.st_ino}/{file.st_mtime_ns}"
 
 
 def place_in(record: Mapping[str, Sequence[AddedRemote]], home: Path) -> str:

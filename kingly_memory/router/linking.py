@@ -52,7 +52,6 @@ def record(transaction: Transaction, step: Step, context: WriteContext) -> tuple
     stored = write.store(draft, context)(transaction)
     receipt = stored.receipt
     memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
-    thoughts.note(transaction, memory)
     return thoughts.thought(memory, receipt), stored
 
 

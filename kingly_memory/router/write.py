@@ -370,7 +370,6 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
             return _receipt(transaction, before.memory, context.routes), "kept"
         _clear_outdated(transaction, before, memory, context)
     receipt = _save(transaction, memory, item.status, context, lifetime, is_requested=True)
-    thoughts.note(transaction, memory)
     if before is None and item.ends_at is not None and item.status is MemoryStatus.LIVE:  # it may have ended already
         lifetimes.put(transaction, memory.id, lifetime)
     for source_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
@@ -462,6 +461,7 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_requested`:
     it is what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, status)
+    thoughts.note(transaction, memory)
     lives = None
     if lifetime is not None or not is_new:
         lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)

@@ -157,6 +157,17 @@ async def test_a_chain_from_a_file_goes_on_where_it_ended(tmp_path: Path, memory
         assert await contents(another, "c") == ["one", "two", "three", "four"]
 
 
+async def test_a_thought_that_is_stored_as_a_memory_counts_unless_it_has_a_place_that_no_chain_has(
+    memory: MemoryRouter,
+) -> None:
+    said = {"record": "thought", "chain_id": "c", "thought_type": "analysis", "parent_id": None}
+    one = await memory.store("one", metadata={**said, "position": 1})
+    for position in (0, 1_000_000):
+        await memory.store(f"nowhere {position}", metadata={**said, "position": position})
+    two = await memory.record_thought("two", chain_id="c")
+    assert (two.parent_id, two.position) == (one.id, 2)
+
+
 def imported(memory: MemoryRouter) -> list[Imported]:
     return [
         Imported(

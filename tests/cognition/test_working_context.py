@@ -14,7 +14,7 @@ from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.cognition.context import Context, ContextRules, noted
 from kingly_memory.errors import InvalidInput, RemoteUnavailable
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory
+from kingly_memory.models import Memory, MemoryType
 from kingly_memory.ports import RemoteHit, RemoteLink
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
@@ -102,6 +102,22 @@ async def test_the_capacity_is_a_setting(tmp_path: Path) -> None:
         for number in range(40):
             await memory.store(f"step {number}", context_id="c", type="working")
         assert len((await memory.working_context("c")).items) == 19
+
+
+@pytest.mark.requirement("KNG-024")
+async def test_what_was_forgotten_takes_nobodys_place_and_is_at_hand_again_once_it_is_restored(tmp_path: Path) -> None:
+    settings = Settings(durability="process", context_items=2)
+    async with MemoryRouter.open(tmp_path, remote=False, settings=settings) as memory:
+        first, second = [await memory.store(f"step {number}", context_id="c", type="working") for number in (1, 2)]
+        await memory.forget(second.id)
+        await memory.restore(second.id)
+        assert contents((await memory.working_context("c")).items) == ["step 2", "step 1"]
+        await memory.forget(second.id)
+        await memory.store("step 3", context_id="c", type="working")
+        assert contents((await memory.working_context("c")).items) == ["step 3", "step 1"]
+        kept = await memory.get(first.id)
+        assert kept is not None
+        assert kept.type is MemoryType.WORKING
 
 
 @pytest.mark.requirement("KNG-030")

@@ -60,9 +60,14 @@ def drop(home: Path, gone: Callable[[AddedRemote], bool] = lambda _: True) -> li
         dropped = list(filter(gone, record))
         for remote in dropped:
             record.remove(remote)
-            if remote.token_file is not None and Path(remote.token_file).parent == tokens():
-                Path(remote.token_file).unlink(missing_ok=True)
+            discard_token(remote)
     return dropped
+
+
+def discard_token(remote: AddedRemote) -> None:
+    """Delete the token of a remote, if it is kept here."""
+    if remote.token_file is not None and Path(remote.token_file).parent == tokens():
+        Path(remote.token_file).unlink(missing_ok=True)
 
 
 def follow(home: Path, project: str, into: str) -> None:

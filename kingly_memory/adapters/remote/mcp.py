@@ -120,6 +120,8 @@ class McpCall(Dialect):
                 except (NotThere, Foreign) as error:
                     nowhere = nowhere or error
                 except Misunderstood as error:
+                    if not isinstance(error.meaning, NotThere):
+                        raise error.meaning from None
                     nowhere = nowhere or error.meaning
                 else:
                     return self._party

@@ -119,8 +119,9 @@ class RemoteConnection:
         if self._adds and self._added.is_set():
             reader = self._services.reader
             if known_remotes.is_undone(reader, self._route.name, self._space, earlier=self._earlier):
-                self._added.clear()  # somebody has taken it out of the home, and it is wanted there all the same
+                # Somebody has taken it out of the home, and it is wanted there all the same.
                 self._adding = asyncio.create_task(self._add(self.begin()))
+                self._added.clear()
         is_backfilled = await self._services.clock.wait(self._added, timeout_s)
         before = {name: self._sender.tally(name) for name in self._sender.outboxes}
         work = asyncio.ensure_future(self._sync(end_s))

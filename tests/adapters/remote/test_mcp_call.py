@@ -17,7 +17,7 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import NotThere
-from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 
@@ -244,6 +244,15 @@ async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for
     with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
         await mcp.call("store_memory", FOG)
     assert not server.effects
+
+
+async def test_a_refusal_where_servers_usually_are_says_more_than_that_nothing_is_elsewhere() -> None:
+    with ScriptedRemote(mcp=McpStyle(path="/mcp/mcp")) as server:
+        server.script("status=400", method="initialize")
+        mcp = dialect(server.url)
+        with pytest.raises(RemoteError, match="HTTP 400"):
+            await mcp.connect()
+        await mcp.aclose()
 
 
 @pytest.mark.requirement("KNG-046")

@@ -327,6 +327,19 @@ def test_the_token_of_an_added_remote_is_kept_in_a_file_for_its_user_alone(
     assert not list((added_remotes().parent / "tokens").glob("*"))
 
 
+def test_each_project_has_a_token_of_its_own_and_another_token_takes_the_place_of_the_first(run: Run) -> None:
+    folder = added_remotes().parent / "tokens"
+    with ScriptedRemote() as server:
+        for project, token in (("one", "first"), ("one", "second"), ("two", "third")):
+            added = run(
+                "remotes", "add", "team", server.url, "--project", project, "--token-file", "-", stdin=token.encode()
+            )
+            assert added.code == 0, added.err
+    assert sorted(path.read_text() for path in folder.iterdir()) == ["second\n", "third\n"]
+    assert run("remotes", "forget", "team").code == 0
+    assert not list(folder.iterdir())
+
+
 def test_a_token_for_no_remote_by_name_is_not_shown_to_an_added_one(
     run: Run, server: ScriptedRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
