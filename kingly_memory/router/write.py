@@ -461,7 +461,8 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_requested`:
     it is what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, status)
-    thoughts.note(transaction, memory)
+    if memory.metadata:
+        thoughts.note(transaction, memory)
     lives = None
     if lifetime is not None or not is_new:
         lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
