@@ -196,6 +196,10 @@ class TextIndex:
         own, averages = found[0] if found else (0, None)
         return own or 0, read_corpus(averages).rows
 
+    def _rows_of_others(self, spaces: Sequence[str]) -> int:
+        of_own, of_all = self._own_and_all(spaces)
+        return of_all - of_own
+
     def _count(self, expression: str, most: int) -> int:
         """How many match, counted up to that many."""
         found = self._all(sql.COUNT_MATCHES, (expression, most))
@@ -234,19 +238,18 @@ class TextIndex:
         self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
     ) -> dict[str, int]:
         own = in_scope([rows.token("p", one) for one in query.spaces])
-        counted: dict[str, int] = {}
+        counted, sure = dict[str, int](), dict[str, int]()
         with self._connections.until(deadline_s):
             # What more rows hold than others have is in one of the own: only else that has to be looked for. Where
-            # others have many, that comes first, for it may take less time than to count.
-            of_own, of_all = self._own_and_all(query.spaces)
-            is_first = of_all - of_own > FEW_OTHERS
-            found = {term: 1 if is_first else self._count(any_term([term]), most) for term in terms}
-            of_own, of_all = self._own_and_all(query.spaces)  # with what others have stored meanwhile
-            for term, number in found.items():
-                expression, is_own = any_term([term]), not is_first and number > of_all - of_own
-                own_and_this = (f"{own} AND {expression}", expression, most)
-                looked = [] if is_own or not number else self._all(sql.COUNT_OWN, own_and_this)
-                counted[term] = next((int(own_number) for (own_number,) in looked), number if is_own else 0)
+            # others have many, to look may take less time than to count, and comes first.
+            if self._rows_of_others(query.spaces) <= FEW_OTHERS:
+                found = {term: self._count(any_term([term]), most) for term in terms}
+                others = self._rows_of_others(query.spaces)  # with what they have stored meanwhile
+                sure = {term: number for term, number in found.items() if not 0 < number <= others}
+            for term in terms:
+                expression = any_term([term])
+                looked = [] if term in sure else self._all(sql.COUNT_OWN, (f"{own} AND {expression}", expression, most))
+                counted[term] = int(looked[0][0]) if looked else sure.get(term, 0)
         return counted
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
