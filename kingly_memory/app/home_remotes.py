@@ -63,13 +63,13 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
             with replacing(Path(token_file)) as file:
                 file.write(f"{remote.token}\n")
         new = AddedRemote(remote.label, remote.address or "", place.project or "", token_file)
-        if remote.label not in names:
+        old = next((one for one in record if (one.name, one.project) == (new.name, new.project)), None)
+        if old is None:
             record.append(new)
         elif token_file is not None:
-            at = next(at for at, old in enumerate(record) if (old.name, old.project) == (new.name, new.project))
-            if token_file != record[at].token_file:
-                remote_record.discard_token(record[at])
-            record[at] = new
+            if token_file != old.token_file:
+                remote_record.discard_token(old)
+            record[record.index(old)] = new
     return Added(address, server, earlier)
 
 

@@ -461,7 +461,7 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_requested`:
     it is what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, status)
-    if memory.metadata:
+    if memory.metadata:  # what has none is no thought
         thoughts.note(transaction, memory)
     lives = None
     if lifetime is not None or not is_new:
