@@ -69,7 +69,7 @@ def bill(extras: Iterable[str] = ()) -> dict[str, Any]:
 
 def component(name: str, package: Distribution, ref: str) -> dict[str, Any]:
     about = package.metadata
-    licence_text = about["License-Expression"] or about["License"] or ""
+    licence_text = next(filter(None, (about[one] for one in ("License-Expression", "License") if one in about)), "")
     licence = {"licenses": [{"license": {"name": licence_text.splitlines()[0]}}]} if licence_text else {}
     kind = "application" if name == ROOT else "library"
     return {"type": kind, "bom-ref": ref, "name": name, "version": package.version, "purl": ref, **licence}

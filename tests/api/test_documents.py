@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ async def test_a_sweep_removes_what_has_ended_from_the_file(
     await memory.documents.put("cache", "brief", "text", ttl=5, operation_id="op")
     clock.jump(40 * 86_400)
     await memory.sweep()
-    with sqlite3.connect(store.home / "store" / "cache.db") as connection:
+    with closing(sqlite3.connect(store.home / "store" / "cache.db")) as connection, connection:
         for table in ("km_documents", "km_documents_text", "km_operations"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # noqa: S608
 
@@ -336,7 +337,7 @@ def test_documents_and_items_are_saved_from_a_damaged_store(tmp_path: Path) -> N
         memory.documents.write([Put("n", key, value) for key, value in values.items()])
         memory.log("talk").append(list(range(200)))
         memory.store("Deploys need two reviews", key="deploy")
-    with sqlite3.connect(home / "store" / "cache.db") as connection:
+    with closing(sqlite3.connect(home / "store" / "cache.db")) as connection, connection:
         [page] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'km_documents_place'").fetchone()
     with (home / "store" / "cache.db").open("r+b") as file:
         file.seek((page - 1) * 4096)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ async def test_an_item_that_cannot_be_read_is_stepped_over(
 ) -> None:
     log = memory.log("talk")
     *_, last = await log.append(["a", "b", "c"])
-    with sqlite3.connect(store.home / "store" / "cache.db") as connection:
+    with closing(sqlite3.connect(store.home / "store" / "cache.db")) as connection, connection:
         connection.execute("UPDATE km_documents SET value = '{' WHERE key = ?", (last,))
     assert await log.last(2) == ["a", "b"]
     assert await log.pop() == "b"

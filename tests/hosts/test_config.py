@@ -512,7 +512,7 @@ def test_what_is_no_file_is_refused_in_a_sentence_of_its_own(run: Run, project: 
     with (project / "big").open("wb") as file:
         file.truncate(host_files.LIMIT_BYTES + 1)
     (project / "bytes").write_bytes(b"\xff\xfe{}")
-    wrong = {"folder": "is a folder", "loop": "circle", "pipe": "a pipe", "big": "more than", "bytes": "not UTF-8"}
+    wrong = {"folder": "is a folder", "loop": "links", "pipe": "a pipe", "big": "more than", "bytes": "not UTF-8"}
     for name, said in wrong.items():
         ran = run("config", "cursor", "--write", "--path", name)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)

@@ -145,24 +145,29 @@ def test_arguments_that_make_no_sense_are_a_tool_error(speaking: Wire, arguments
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "asked"),
+    ("line", "codes", "asked"),
     [
-        (b'{"jsonrpc":"2.0","id":71,"method":"tools/call","params":{', -32700, 71),
-        (b'{"method":"tools/call","params":{"x":"' + b"y" * 9_000_000 + b'"},"jsonrpc":"2.0","id":72}', -32600, 72),
-        (b'{"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":73}', -32700, 73),
-        (b'{"id":76,"method":"tools/call","params":' + b"[" * 900 + b"]" * 900 + b"}", -32700, 76),
-        (b"[]", -32600, None),
-        (b"\xff\xfe\x00", -32700, None),
-        (b'{"jsonrpc":"2.0","id":74,"method":"no/such"}', -32601, 74),
-        (b'{"jsonrpc":"2.0","id":75,"method":"tools/call","params":{"name":"memory_get","arguments":[]}}', -32602, 75),
+        (b'{"jsonrpc":"2.0","id":71,"method":"tools/call","params":{', {-32700}, 71),
+        (b'{"method":"tools/call","params":{"x":"' + b"y" * 9_000_000 + b'"},"jsonrpc":"2.0","id":72}', {-32600}, 72),
+        (b'{"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":73}', {-32700}, 73),
+        (b'{"id":76,"method":"tools/call","params":' + b"[" * 900 + b"]" * 900 + b"}", {-32700, -32600}, 76),
+        (b"[]", {-32600}, None),
+        (b"\xff\xfe\x00", {-32700}, None),
+        (b'{"jsonrpc":"2.0","id":74,"method":"no/such"}', {-32601}, 74),
+        (
+            b'{"jsonrpc":"2.0","id":75,"method":"tools/call","params":{"name":"memory_get","arguments":[]}}',
+            {-32602},
+            75,
+        ),
     ],
     ids=["unfinished", "too long", "deep", "less deep", "batch", "bytes", "unknown method", "list of arguments"],
 )
 def test_every_line_has_a_reply_and_the_next_one_is_answered(
-    speaking: Wire, line: bytes, code: int, asked: int | None
+    speaking: Wire, line: bytes, codes: set[int], asked: int | None
 ) -> None:
+    """Some Pythons can read what is less deep, and find no message in it."""
     answer = speaking.exchange(line)
-    assert (answer["error"]["code"], answer["id"]) == (code, asked)
+    assert (answer["error"]["code"] in codes, answer["id"]) == (True, asked)
     assert speaking.call("memory_status", "{}")["isError"] is False
 
 

@@ -63,11 +63,13 @@ def test_it_runs_as_a_process(tmp_path: Path) -> None:
             assert process.poll() is None
             time.sleep(0.02)
         url = f"http://127.0.0.1:{port_file.read_text(encoding='utf-8')}"
-        with pytest.raises(urllib.error.HTTPError, match="503"):
+        with pytest.raises(urllib.error.HTTPError, match="503") as busy:
             call(url, "store_memory", content="fog", idempotency_key="k1")
         call(url, "store_memory", content="fog", idempotency_key="k1")
-        with pytest.raises(urllib.error.HTTPError, match="404"):
+        with pytest.raises(urllib.error.HTTPError, match="404") as unknown:
             call(url, "update_memory", memory_id="remote-1")
+        busy.value.close()
+        unknown.value.close()
     finally:
         process.terminate()
         process.wait()

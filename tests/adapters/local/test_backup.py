@@ -197,12 +197,12 @@ def flip(file: Path) -> None:
 
 
 def newer(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         number_layout(connection, sql.LAYOUT + 1)
 
 
 def planted(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TRIGGER evil AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END")
 
 
@@ -301,7 +301,7 @@ def test_a_backup_counts_projects_and_not_who_is_in_them(full: Path, tmp_path: P
 
 
 def test_damaged_records_are_said_and_restored_by_force_alone(full: Path, tmp_path: Path) -> None:
-    with sqlite3.connect(full / "store" / "cache.db") as connection:
+    with closing(sqlite3.connect(full / "store" / "cache.db")) as connection, connection:
         connection.execute("UPDATE Cache SET value = replace(value, 'each spring', 'in autumn') WHERE key LIKE 'm:%'")
     file = tmp_path / "one.backup"
     assert backup.create(full, file).damaged == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
@@ -89,7 +89,7 @@ def test_batch_writes_one_index_segment(store: DiskStore, home: Path) -> None:
         futures = [store.write(saving(memory(f"word{number}"))) for number in range(3)]  # of more it merges some
     for future in futures:
         future.result()
-    with sqlite3.connect(home / "store" / "cache.db") as connection:
+    with closing(sqlite3.connect(home / "store" / "cache.db")) as connection, connection:
         segments = connection.execute("SELECT count(DISTINCT segid) FROM km_text_idx").fetchone()[0]
     connection.close()
     assert segments == 1 + 1  # that of the memory which was there, and one for all three

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class Swapped(KinglySession):
     @contextmanager
     def _locked_connection(self) -> Iterator[sqlite3.Connection]:
         self._opened.log(self.session_id).append([])  # else there may be no file yet
-        with sqlite3.connect(self._home / "store" / "cache.db") as connection:
+        with closing(sqlite3.connect(self._home / "store" / "cache.db")) as connection, connection:
             connection.executescript(
                 "CREATE TEMP VIEW planted AS SELECT namespace AS session_id, value AS message_data FROM km_documents;"
                 "CREATE TEMP TRIGGER plants INSTEAD OF INSERT ON planted BEGIN INSERT INTO km_documents "
