@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -65,7 +65,7 @@ class Connections:
         self._recover = recover
         self._upgrade = upgrade
         self._local = _Local()
-        self._lock = threading.Lock()
+        # Without a lock: where a signal raises an error just behind the taking of one, 3.14 leaves it taken for ever.
         self._idle: list[_Opened] = []
         self._lent: set[_Opened] = set()
         self._generation = 0
@@ -135,16 +135,13 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections, each at the end of its statement or look. Who asks again gets another."""
-        with self._lock:
-            self._generation += 1
-            idle, self._idle = self._idle, []
-        for opened in idle:
-            opened.connection.close()
+        self._generation += 1
+        self._close_idle()
 
     def forked(self) -> list[_Opened]:
         """In a child: begin anew. The parent's connections, which are returned, must be neither used nor closed."""
         inherited = [*self._idle, *self._lent]
-        self._idle, self._lent, self._lock, self._local = [], set(), threading.Lock(), _Local()
+        self._idle, self._lent, self._local = [], set(), _Local()
         self._generation += 1
         return inherited
 
@@ -183,26 +180,28 @@ class Connections:
                 self._give_back(opened)
 
     def _give_back(self, opened: _Opened) -> None:
-        with self._lock:
-            self._lent.discard(opened)
-            is_kept = opened.generation == self._generation
-            if is_kept:
-                self._idle.append(opened)
-        if not is_kept:
-            opened.connection.close()
+        self._lent.discard(opened)
+        self._idle.append(opened)
+        if opened.generation != self._generation:
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):  # each is taken by one thread alone
+            while True:
+                self._idle.pop().connection.close()
 
     def _taken(self) -> _Opened | None:
         """A connection to the file that lies in the store now."""
         inode, log = self._folder.inode(), self._folder.log()
         while self._idle:
-            with self._lock:
-                opened = self._idle.pop() if self._idle else None
-                if opened is not None:
-                    self._lent.add(opened)
-            if opened is None:
+            try:
+                opened = self._idle.pop()
+            except IndexError:  # another thread took it
                 break
+            self._lent.add(opened)
             # Of a WAL that was deleted we still see all; one that was made since has what is new.
-            if opened.inode == inode and (log == opened.log or log[0] is None):
+            is_current = opened.generation == self._generation and opened.inode == inode
+            if is_current and (log == opened.log or log[0] is None):
                 return opened
             self._lent.discard(opened)
             opened.connection.close()
