@@ -68,6 +68,10 @@ class UltimateServer(ScriptedRemote):
         self._schemas = {name: self._schema(name) for name in names}
         self._desk = McpDesk(style, tuple({"name": one, "inputSchema": told} for one, told in self._schemas.items()))
 
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self.engine.data.index.close()
+
     @property
     def url(self) -> str:
         return f"{self.origin}{MCP_PATH}"
