@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sqlite3
 import threading
 import time
@@ -34,12 +33,12 @@ _LATE_LOOKS, _LATE_S = 20, 0.002
 
 @dataclass(slots=True, eq=False)
 class _Opened:
-    """`log` has None where the folder cannot be written to and has none, so that the file is taken as unchanging.
-    `generation` says which `close` it belongs to."""
+    """`log` is None where none can be made: SQLite then sees nothing of what others write, so each look opens the file
+    anew. `generation` says which `close` it belongs to."""
 
     connection: sqlite3.Connection
     inode: Inode | None
-    log: Log
+    log: Log | None
     generation: int
     is_over: IsOver | None = None
 
@@ -201,7 +200,7 @@ class Connections:
             self._lent.add(opened)
             # Of a WAL that was deleted we still see all; one that was made since has what is new.
             is_current = opened.generation == self._generation and opened.inode == inode
-            if is_current and (log == opened.log or log[0] is None):
+            if is_current and opened.log is not None and (log == opened.log or log[0] is None):
                 return opened
             self._lent.discard(opened)
             opened.connection.close()
@@ -222,12 +221,7 @@ class Connections:
         # First: the database is never behind either.
         was_founded, acknowledged = self._folder.was_founded(), self._folder.sentinel.read()
         try:
-            try:
-                connection = safety.connect_read_only(self._folder.database)
-            except sqlite.OperationalError:
-                if self._folder.wal.exists() or os.access(self._folder.store, os.W_OK):
-                    raise
-                connection = safety.connect_read_only(self._folder.database, immutable=True)
+            connection = safety.connect_read_only(self._folder.database)
         except sqlite.Error as error:
             raise self._worded(error, inode) from error
         # One bad byte costs one letter, or one row that no longer parses, and not the whole answer.
@@ -252,7 +246,8 @@ class Connections:
             connection.close()
             self._upgrade()
             return self._taken()
-        opened = _Opened(connection, inode, self._folder.log(), self._generation)
+        has_log = connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        opened = _Opened(connection, inode, self._folder.log() if has_log else None, self._generation)
         self._lent.add(opened)
         return opened
 

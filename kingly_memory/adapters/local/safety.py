@@ -61,7 +61,8 @@ def connect_read_only(
 ) -> sqlite3.Connection:
     """A raw connection that cannot write. Raises what `sqlite.connect` does, also when the file cannot be read.
 
-    `immutable` is for folders that cannot be written to and hold no WAL: SQLite then takes no locks.
+    `immutable`: SQLite takes no locks and looks at no WAL. So is read, too, what has nothing in its WAL where the WAL's
+    index cannot be made, since the folder cannot be written to or the disk is full.
     """
     how = "mode=ro&immutable=1" if immutable else "mode=ro"
     connection = sqlite.connect(
@@ -70,10 +71,20 @@ def connect_read_only(
     try:
         for pragma in pragmas:
             connection.execute(pragma)
-    except sqlite.Error:
+    except sqlite.Error as error:
         connection.close()
-        raise
+        if immutable or not _is_without_log(database, error):
+            raise
+        return connect_read_only(database, immutable=True, key_name=key_name, pragmas=pragmas)
     return connection
+
+
+def _is_without_log(database: Path, error: sqlite3.Error) -> bool:
+    """Whether no log can be made there, and none has anything."""
+    log = database.with_name(f"{database.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return False
+    return error_code(error) == sqlite3.SQLITE_IOERR_SHMSIZE or not os.access(database.parent, os.W_OK)
 
 
 def layout_of(connection: sqlite3.Connection) -> int:

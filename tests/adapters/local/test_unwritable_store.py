@@ -23,6 +23,7 @@ import pytest
 
 from kingly_memory.adapters.local.safety import MAKE_READABLE
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.errors import StoreError, StoreUnreadable, StoreUnwritable
 from kingly_memory.router.search.local import LocalSearch
 from tests.store_samples import NOON_S, ask, check_integrity, elsewhere, memory, put, stored_contents
@@ -222,11 +223,33 @@ def test_full_disk_refuses_clearly_keeps_all_and_goes_on_when_there_is_space(sma
     check_integrity(home)
 
 
-def test_disk_that_is_full_from_the_start_is_said_to_be(small_disk: Path) -> None:
-    ballast = small_disk / "ballast"
+def fill_up(disk: Path) -> Path:
+    """The file that takes all the room there is."""
+    ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         while file.write(b"x" * 4_096):
             pass
+    return ballast
+
+
+def test_disk_that_others_have_filled_meanwhile_is_read_and_its_home_trusted(small_disk: Path) -> None:
+    home = small_disk / "home"
+    store = opened(home)
+    put(store, memory("violet"))
+    store.close()
+    ballast = fill_up(small_disk)
+    late = opened(home)
+    assert stored_contents(late) == ["violet"]
+    check_trusted(home)
+    with pytest.raises(StoreUnwritable):
+        put(late, memory("refused"))
+    ballast.unlink()
+    elsewhere("answer = put(store, memory('after'))", home)
+    assert stored_contents(late) == ["violet", "after"]
+
+
+def test_disk_that_is_full_from_the_start_is_said_to_be(small_disk: Path) -> None:
+    ballast = fill_up(small_disk)
     store = opened(small_disk / "home")
     for _ in range(2):
         with pytest.raises(StoreUnwritable, match=r"full|No space left"):
