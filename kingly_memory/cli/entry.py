@@ -21,6 +21,9 @@ def run() -> NoReturn:
     """
     gc.set_threshold(SELDOM)
     began = time.monotonic()  # a hook's deadline counts what loading it takes
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started this
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115  # pathlib takes long to load
     if is_hook(sys.argv[1:]):
         from kingly_memory.cli.hook import run as run_hook
 
@@ -34,7 +37,7 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # nobody reads any more, or ever did
+        except (OSError, ValueError):  # nobody reads any more
             continue
     os._exit(code)
 

@@ -235,13 +235,13 @@ def _editor() -> list[str]:
     """The command line of VISUAL or EDITOR, else vi."""
     from shlex import split
 
-    said = editor()
-    if said is None and not sys.stdin.isatty():
+    said = (editor() or "").strip()
+    if not said and not sys.stdin.isatty():
         raise InvalidInput("EDITOR", "is not set, and there is no terminal for vi; set it, or use `update`")
     try:
         return split(said or "vi")
     except ValueError as error:
-        raise InvalidInput("EDITOR", f"{(said or '')[:80]!r} is no command ({error})") from None
+        raise InvalidInput("EDITOR", f"{said[:80]!r} is no command ({error})") from None
 
 
 @contextmanager

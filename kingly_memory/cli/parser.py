@@ -28,8 +28,9 @@ _VALUE = re.compile(rf"{_TEXT.pattern}|-\d.*", re.DOTALL)
 """Matches the value of an option. Also a malformed negative number, which the option then refuses by name."""
 
 
-_UTF8 = ("key", "key_or_id", "content")
-"""Arguments that must be UTF-8, because other bytes would make two keys one. Names of files may have other bytes."""
+_UTF8 = ("key", "key_or_id", "content", "project", "user", "agent", "context_id", "namespace", "session")
+"""Arguments that must be UTF-8, because other bytes would make two keys, users or projects one. Names of files may have
+other bytes."""
 
 
 class UsageError(KinglyMemoryError):

@@ -127,11 +127,11 @@ def moment(option: str, text: str, now: datetime) -> str:
     if text in _DAYS_AGO:
         return (now - timedelta(days=_DAYS_AGO[text])).date().isoformat()
     length_s = validation.length_s(text) if text[-1:].isalpha() else None
-    if length_s is not None:
-        return (now - timedelta(seconds=length_s)).isoformat()
     try:
+        if length_s is not None:
+            return (now - timedelta(seconds=length_s)).isoformat()
         validation.moment(option, text)
-    except InvalidInput:
+    except (InvalidInput, OverflowError):
         raise InvalidInput(option, f"{text[:40]!r} is no date or time; say 2026-11-23, yesterday, or 7d") from None
     return text
 

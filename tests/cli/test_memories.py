@@ -171,9 +171,10 @@ def test_a_time_may_be_a_length_or_a_day_that_has_a_name() -> None:
 
 
 def test_a_time_that_is_none_is_told_what_may_be_said(run: Run) -> None:
-    ran = run("list", "--since", "foo")
-    assert ran.code
-    assert "'foo' is no date or time; say 2026-11-23, yesterday, or 7d" in ran.err
+    for said in ("foo", "99999999999d"):
+        ran = run("list", "--since", said)
+        assert ran.code
+        assert f"{said!r} is no date or time; say 2026-11-23, yesterday, or 7d" in ran.err
 
 
 @pytest.mark.parametrize("verb", ["get", "forget", "restore"])

@@ -136,7 +136,12 @@ def test_no_command_line_raises_anything_but_a_usage_error(argv: list[str]) -> N
     assert options.help is not None or options.command in (None, *COMMANDS)
 
 
-@pytest.mark.parametrize("argv", [["store", "x", "--key", "k\udcff"], ["get", "k\udcfe"], ["store", "k\udcff"]])
+@pytest.mark.parametrize(
+    "argv",
+    [["store", "x", "--key", "k\udcff"], ["get", "k\udcfe"], ["store", "k\udcff"],
+     ["list", "--user", "u\udcff"], ["list", "--project", "p\udcff"], ["log", "show", "s\udcff"],
+     ["store", "x", "--context", "c\udcff"], ["documents", "put", "n\udcff", "k", "1"]],
+)  # fmt: skip
 def test_keys_and_texts_with_bytes_that_are_no_utf8_are_refused(run: Run, argv: list[str]) -> None:
     ran = run(*argv)
     assert (ran.code, "has bytes that are no UTF-8" in ran.err) == (2, True)

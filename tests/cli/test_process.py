@@ -117,6 +117,13 @@ def test_a_closed_pipe_is_silent() -> None:
         assert export.stderr.read() == b""
 
 
+@pytest.mark.parametrize("command", ["store x --key k 2>&-", "list >&-", "get nothing 2>&- || [ $? = 2 ]"])
+def test_a_command_works_with_closed_streams(command: str) -> None:
+    shell = ["sh", "-c", f"{sys.executable} -m kingly_memory {command}"]
+    done = subprocess.run(shell, env=environment(), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_damaged_store_is_one_sentence() -> None:
     process("store", "x", "--home", "home")
     for path in Path("home").rglob("cache.db*"):

@@ -247,11 +247,12 @@ def test_an_editor_that_is_not_there_is_one_sentence(run: Run, deploy: str, monk
     )
 
 
+@pytest.mark.parametrize("nothing", ["", " "])
 def test_without_an_editor_and_a_terminal_nothing_waits_for_one(
-    run: Run, deploy: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, deploy: str, monkeypatch: pytest.MonkeyPatch, nothing: str
 ) -> None:
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.setenv("VISUAL", "")
+    monkeypatch.setenv("EDITOR", nothing)
     ran = run("edit", "deploy")
     said = "kingly-memory: EDITOR: is not set, and there is no terminal for vi; set it, or use `update`\n"
     assert (ran.code, ran.err) == (2, said)
