@@ -139,6 +139,8 @@ def sentence(error: Exception, command: Command | None) -> str:
     if isinstance(error, PermissionError) and error.filename:
         to_do = "make it, and the folders it lies in, yours to read and write (chmod u+rwX)"
         return f"{error.filename} is closed to you (Permission denied); {to_do}"
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename} cannot be used ({error.strerror})"
     return f"something unexpected happened ({type(error).__name__}: {error}); `python -X dev` shows where"
 
 

@@ -171,6 +171,8 @@ class _Line:
     def _meant(self, parameter: Parameter, text: str) -> Any:
         kinds: dict[str, tuple[type, str]] = {"number": (float, "a number"), "integer": (int, "a whole number")}
         if parameter.type not in kinds:
+            if not text and parameter.arg.metavar in ("FILE", "PATH"):
+                self._refuse("is empty", parameter)  # an unset variable; it would be the current folder
             if (
                 parameter.name in _UTF8
                 and not text.isascii()

@@ -130,7 +130,8 @@ def hub_status(options: Options, out: Output) -> Answer:
     ]
     lines += table(rows, ("METHOD", "CALLS", "REFUSED", "MS EACH")) if rows else []
     if metrics.status_code != HTTPStatus.OK:
-        lines.append("  what it has answered is told with --token-file alone")
+        refused = f"; the token in {file} was not accepted" if file else ""
+        lines.append(f"  what it has answered is told with --token-file alone{refused}")
     return Answer({"url": hub, "version": version, "ready": is_ready, "methods": methods}, lines)
 
 

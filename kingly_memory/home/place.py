@@ -75,7 +75,10 @@ class Place:
         names an added remote and their record cannot be read (else it is `unread`).
         """
         env = os.environ if environment is None else environment
-        here = Path.cwd() if start is None else start
+        try:
+            here = Path.cwd() if start is None else start
+        except FileNotFoundError:
+            raise InvalidInput("home", "the folder that this works in was removed; go to another one") from None
         folder = nearest_project(here)
         named_home = (env.get("KINGLY_HOME") or None) if home is None else home
         if named_home is not None:

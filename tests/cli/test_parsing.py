@@ -99,6 +99,7 @@ def test_the_version_is_an_option_too() -> None:
         (["inject", "-how"], "'-how' is no option; put -- before a text that begins with a dash (see `kingly-memory"),
         (["search", "-x"], "'-x' is no option; put -- before a text that begins with a dash"),
         (["store", "x", "--token", "secret"], "--token is no option of store; did you mean '--token-file'? (see"),
+        (["import", ""], "path: is empty"),
         (["hub", "--remote", "http://r"], "--remote is no option of hub (see `kingly-memory hub --help`)"),
     ],
 )

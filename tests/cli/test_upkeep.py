@@ -186,6 +186,24 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
     assert ran.err.startswith("kingly-memory: something unexpected happened (ZeroDivisionError: by nought)")
 
 
+def test_a_name_that_no_file_can_have_is_one_sentence(run: Run) -> None:
+    ran = run("list", "--home", "a" * 300)
+    assert (ran.code, ran.err.endswith(" cannot be used (File name too long)\n")) == (1, True)
+
+
+def test_a_folder_that_was_removed_meanwhile_is_one_sentence(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ran = run("list")
+    assert (ran.code, ran.err) == (
+        2,
+        "kingly-memory: home: the folder that this works in was removed; go to another one\n",
+    )
+
+
 def test_the_first_status_after_damage_says_so(run: Run, isolated_environment: Path) -> None:
     run("store", "x", "--home", "home")
     for path in (isolated_environment / "home" / "store").glob("cache.db*"):

@@ -73,7 +73,10 @@ def test_status_says_how_a_hub_is_and_what_it_has_answered(run: Run, tmp_path: P
         assert ", ready" in told.out
         [line] = [one for one in told.out.splitlines() if one.startswith("store_memory")]
         assert line.split()[:3] == ["store_memory", "2", "1"]
-        assert "told with --token-file alone" in run("hub", "status", "--url", hub.url).out
+        assert run("hub", "status", "--url", hub.url).out.endswith("told with --token-file alone\n")
+        token.write_text("another token of 16")
+        told = run("hub", "status", "--url", hub.url, "--token-file", str(token))
+        assert told.out.endswith(f"; the token in {token} was not accepted\n")
     gone = run("hub", "status", "--url", hub.url)
     assert (gone.code != 0, "no hub answers at" in gone.err) == (True, True)
     secretive = run("hub", "status", "--url", hub.url.replace("//", "//ana:secret1234@"))
