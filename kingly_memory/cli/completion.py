@@ -55,8 +55,6 @@ def following(words: Sequence[str]) -> list[str]:
         candidates: Iterable[str] = option.arg.choices
     elif last.startswith("-"):
         candidates = takes
-    elif command is None:
-        candidates = next_words(name, by_name)
     else:
-        candidates = ()
+        candidates = next_words(name, by_name)
     return [one for one in dict.fromkeys(candidates) if one.startswith(last)]

@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             out.show({"help": options.help or help_of("")}, (options.help or help_of("")).split("\n"))
             code = 0
         else:
-            out.is_idle = options.command.name.partition(" ")[0] in AT_ITS_OWN_PACE
+            is_typed = "-" in given and sys.stdin.isatty()
+            out.is_idle = is_typed or options.command.name.partition(" ")[0] in AT_ITS_OWN_PACE
             with out.clock(options.command.name):
                 code = _run(options.command, options, out)
         out.flush()

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kingly_memory.cli import output, remotes
+from kingly_memory.cli import main, output, place, remotes
 from kingly_memory.cli.completion import SCRIPTS
 from kingly_memory.cli.output import Output
 from tests.cli_runner import Run, environment, process
@@ -97,6 +97,21 @@ def test_a_terminal_is_told_after_a_second_how_far_a_command_is(monkeypatch: pyt
     assert err.told.endswith("\r\x1b[K")  # nothing of it stays
 
 
+@pytest.mark.usefixtures("isolated_environment")
+def test_no_clock_is_shown_over_what_somebody_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, waits = Output(as_json=False), list[bool]()
+
+    def typed(_: str) -> str:
+        waits.append(out.is_idle)
+        return "typed"
+
+    monkeypatch.setattr(main, "Output", lambda _: out)
+    monkeypatch.setattr(place, "standard_input", typed)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main.main(["store", "-"]) == 0
+    assert waits == [True]
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_program_is_told_no_time(as_json: bool) -> None:
     err = TextIOWrapper(BytesIO()) if not as_json else Terminal()
@@ -144,6 +159,7 @@ def test_times_are_told_to_the_minute_and_how_far_they_are(run: Run) -> None:
         (["--json", "mcp", "--proj"], "--project"),
         (["hub", "--proj"], ""),
         (["store", "a te"], ""),
+        (["hub", "tokens", "cr"], "create"),
     ],
 )
 def test_the_last_word_becomes_what_may_stand_there(run: Run, words: list[str], found: str) -> None:
