@@ -18,7 +18,7 @@ from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output
 from kingly_memory.cli.place import elsewhere, reading, resolved_place
 from kingly_memory.cli.remotes import NOTE, OK, PROBLEM, Finding, Findings, Level, of_remotes
-from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
+from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
 from kingly_memory.home.own_files import check_folder
 from kingly_memory.home.place import KEY, KEY_FILE, Place
 from kingly_memory.models import whose
@@ -68,8 +68,10 @@ def _place(options: Options, place: Place, out: Output) -> Findings:
     yield _meaning()
     try:
         check_folder(place.home)
-    except StoreUntrusted as error:
-        yield PROBLEM("home", str(error), "until then nothing is found and nothing is stored")
+        parts.makeable(place)
+    except (StoreUntrusted, InvalidInput) as error:
+        what = error.problem if isinstance(error, InvalidInput) else str(error)
+        yield PROBLEM("home", what, "until then nothing is found and nothing is stored")
         return
     if not place.home.exists():
         yield NOTE("home", f"{place.home} does not exist yet; the first memory makes it")

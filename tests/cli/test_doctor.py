@@ -90,6 +90,11 @@ def test_a_link_in_the_place_of_the_store_is_a_problem(run: Run, home: Path, tmp
     assert "is a link" in problems(run)["home"]["what"]
 
 
+def test_a_home_that_cannot_be_made_is_a_problem(run: Run, home: Path) -> None:
+    inside_a_file = str(home / "sentinel" / "home")
+    assert f"{home / 'sentinel'} is no folder" in problems(run, "--home", inside_a_file)["home"]["what"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_to_is_a_problem(run: Run, home: Path) -> None:
     (home / "store").chmod(0o500)
