@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.texts import Writer
+from benchmarks.texts import Note, Writer
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
@@ -42,12 +43,18 @@ class Counter:
         monkeypatch.setattr(Connections, "rows", counted)
 
 
+@cache
+def notes() -> list[Note]:
+    """A writer makes up a vocabulary first, which takes longer than a search."""
+    return Writer(3).notes(MEMORIES)
+
+
 @pytest.fixture(scope="module", params=[1, 50], ids=["all sure", "one of fifty sure"])
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("home")
     store = DiskStore(made, durability="process")
-    notes = enumerate(Writer(3).notes(MEMORIES))
-    put(store, *(memory(note.content, "app", confidence=0.1 if at % request.param else 0.9) for at, note in notes))
+    numbered = enumerate(notes())
+    put(store, *(memory(note.content, "app", confidence=0.1 if at % request.param else 0.9) for at, note in numbered))
     store.close()
     return made
 
@@ -62,7 +69,7 @@ async def searched(router: MemoryRouter, questions: list[str], mode: Any) -> Non
 async def test_a_search_reads_a_few_times_its_shortlist_however_much_matches(
     home: Path, monkeypatch: pytest.MonkeyPatch, mode: RetrievalMode | None
 ) -> None:
-    questions = [" ".join(note.content.split()[:WORDS]) for note in Writer(3).notes(QUESTIONS)]
+    questions = [" ".join(note.content.split()[:WORDS]) for note in notes()[:QUESTIONS]]
     shortlist = max(SHORTLIST, 2 * POOL * MODES[mode].top_k if mode else 0)
     async with router_over(PromptStore(home), None, ManualClock(), settings=UNHURRIED) as router:
         await searched(router, questions[:1], mode)  # connections are opened
