@@ -45,16 +45,22 @@ PAGE = 4_096
 HELD = 400
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose store holds memories with keys and facets, closed."""
-    home = tmp_path / "home"
+    home = tmp_path_factory.mktemp("sound") / "home"
     store = DiskStore(home, durability="process")
     put(store, *(memory(f"note {number} " + "x" * 200, key=f"key {number}") for number in range(HELD)))
     put(store, memory("forgotten"), status=MemoryStatus.FORGOTTEN)
     set_facet(store, "usage", "somebody", {"accesses": 3})
     store.close()
     return home
+
+
+@pytest.fixture
+def home(sound: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copytree(sound, tmp_path / "home"))
 
 
 def database(home: Path) -> Path:
