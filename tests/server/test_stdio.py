@@ -363,9 +363,3 @@ def test_a_setting_that_makes_no_sense_is_said_before_anything_else(run: Run, mo
     ran = run("mcp")
     assert (ran.code, ran.out) == (2, "")
     assert "lifetimes.working in KINGLY_LIFETIMES" in ran.err
-
-
-def test_chosen_tools_are_the_only_ones(tmp_path: Path) -> None:
-    with wire(tmp_path / "home", tools="legacy") as speaking:
-        listed = speaking.exchange(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
-        assert [tool["name"] for tool in listed["result"]["tools"]] == ["remember", "recall", "list"]

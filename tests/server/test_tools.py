@@ -73,6 +73,10 @@ async def test_by_default_there_are_seven_tools(tmp_path: Path, mode: str) -> No
     assert len(BY_DEFAULT) == 7
 
 
+async def test_chosen_tools_are_the_only_ones(tmp_path: Path) -> None:
+    assert list(await listed(tmp_path, toolsets=chosen("legacy"))) == ["remember", "recall", "list"]
+
+
 @pytest.mark.requirement("N12")
 def test_what_a_host_sees_by_default_is_at_most_2500_tokens(tmp_path: Path) -> None:
     """By the tokenizer of Llama 2, which takes about a sixth more of such texts than cl100k."""
