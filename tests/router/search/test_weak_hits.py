@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ PATIENT = Settings(durability="process", embedder="none", local_search_s=5.0)
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> SyncMemoryRouter:
-    return SyncMemoryRouter.open(tmp_path / "home", remote=False, project="app", settings=PATIENT)
+def memory(tmp_path: Path) -> Iterator[SyncMemoryRouter]:
+    with SyncMemoryRouter.open(tmp_path / "home", remote=False, project="app", settings=PATIENT) as memory:
+        yield memory
 
 
 @pytest.mark.requirement("N13")
