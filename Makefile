@@ -31,9 +31,14 @@ demo: $(READY) ## the whole story in under a minute: store, search, lose the rem
 # Where an environment forbids bytecode, hundreds of processes that tests start would each compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Tests keep their files in memory where a gigabyte is free there: no disk has to confirm each write. The test of power
+# cuts brings a disk of its own. What a test that passed has left is removed at once.
+MEMORY := $(shell [ -w /dev/shm ] && df -Pk /dev/shm | awk 'END { if ($$4 > 1000000) print "/dev/shm" }')
+IN_MEMORY = PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(RUN) -m pytest --override-ini tmp_path_retention_policy=failed
+
 # With an arena for each thread, glibc keeps three times the memory that the tests of many threads use.
-test: $(READY) ## run the tests, three files at a time: a third of the time they wait for disks and processes
-	MALLOC_ARENA_MAX=2 $(RUN) -m pytest --numprocesses 3 --dist loadfile
+test: $(READY) ## run the tests, three files at a time: they also wait for processes
+	MALLOC_ARENA_MAX=2 $(IN_MEMORY) --numprocesses 3 --dist loadfile
 
 test-long: $(READY) ## the same with sixteen times as many examples of the property tests, other ones each time
 	HYPOTHESIS_PROFILE=long $(RUN) -m pytest --numprocesses 2 --dist loadfile
@@ -91,7 +96,7 @@ bench: ## measure and print a table; ARGS="--quick" for a short run, ARGS="--jso
 
 requirements: $(READY) ## list the requirements that no passing test proves
 	@rm -f .requirements.json
-	-@MALLOC_ARENA_MAX=2 $(RUN) -m pytest -q --numprocesses 2 --dist loadfile --requirements=.requirements.json
+	-@MALLOC_ARENA_MAX=2 $(IN_MEMORY) -q --numprocesses 2 --dist loadfile --requirements=.requirements.json
 	@$(RUN) tools/requirements.py tests/requirements.md .requirements.json
 
 # pip-tools finds the hashes of all files of a release, for every system; only pins and hashes are kept of what it says.
