@@ -1,5 +1,5 @@
 """A hub's memory in PostgreSQL: 50 projects that are searched, and 64 callers who store into one project, with and
-without shared commits. Hub and database share the machine."""
+without shared commits, on the event loop as calls of the network do. Hub and database share the machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import itertools
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -16,6 +15,7 @@ from unittest.mock import patch
 from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note
 from kingly_memory.hub.engine import scope_name
+from kingly_memory.hub.methods import StoreMemory, checked
 from kingly_memory.hub.serve import opened
 from tests.hub.stores import Hub, Server, postgres_server
 
@@ -35,7 +35,7 @@ async def measure(plan: Plan) -> list[Figure]:
         await asyncio.to_thread(_fill, hub, parts)
         figures = await _searching(plan, hub, parts)
     with postgres_server(fsync=True) as server, _hub(server) as grouping, _hub(server, largest_batch=1) as single:
-        return figures + await asyncio.to_thread(_storing, plan, grouping, single)
+        return figures + await _storing(plan, grouping, single)
 
 
 @contextmanager
@@ -71,28 +71,28 @@ async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
     ]
 
 
-def _storing(plan: Plan, grouping: Hub, single: Hub) -> list[Figure]:
+async def _storing(plan: Plan, grouping: Hub, single: Hub) -> list[Figure]:
     """Seconds per memory of so many callers of one project, by turns. Each has a key, as a delivery does."""
     count, scope = CALLERS if plan.is_quick else STORES, scope_name("default", "busy")
     numbers = itertools.count()
 
-    def each(hub: Hub) -> float:
-        def store(own: Sequence[str]) -> None:
+    async def each(hub: Hub) -> float:
+        async def store(own: Sequence[str]) -> None:
             for text in own:
-                hub("store_memory", scope, content=text, idempotency_key=f"key {next(numbers)}")
+                named = {"content": text, "idempotency_key": f"key {next(numbers)}"}
+                await hub.engine.store(scope, checked(StoreMemory, named))
 
         texts = [one.content for one in plan.writer.notes(count)]
-        with ThreadPoolExecutor(CALLERS) as callers:  # each has his own: to hand him one by one is no work of a hub's
-            began = time.perf_counter()
-            list(callers.map(store, (texts[number::CALLERS] for number in range(CALLERS))))
-            return (time.perf_counter() - began) / count
+        began = time.perf_counter()
+        await asyncio.gather(*(store(texts[number::CALLERS]) for number in range(CALLERS)))
+        return (time.perf_counter() - began) / count
 
-    each(grouping)
+    await each(grouping)
     alone, control, grouped = list[float](), list[float](), list[float]()
     for _ in range(1 if plan.is_quick else TURNS):
-        alone.append(each(single))
-        grouped.append(each(grouping))
-        control.append(each(single))
+        alone.append(await each(single))
+        grouped.append(await each(grouping))
+        control.append(await each(single))
     against = "a commit for each"
     return [
         figure(f"hub, PostgreSQL: {CALLERS} callers of a project, a commit for each", alone),

@@ -650,7 +650,9 @@ class LocalStore(Protocol):
         has its key: for a store that asks once for the keys of all that waits, and makes ready here what it will write.
         """
 
-    def commit(self, change: Callable[[Transaction], T]) -> Awaitable[T]:
+    def commit(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> Awaitable[T]:
         """The same for an event loop, whose future this is. Cancelling it leaves the change to go on."""
 
     def versions(self) -> Mapping[str, str]:

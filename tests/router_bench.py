@@ -68,7 +68,7 @@ class PromptStore:
         wait([future])
         return future
 
-    async def commit(self, change: Callable[[Transaction], T]) -> T:
+    async def commit(self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()) -> T:
         return await asyncio.wrap_future(self.write(change))
 
     def versions(self) -> Mapping[str, str]:

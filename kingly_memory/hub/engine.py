@@ -1,14 +1,18 @@
 """The hub's memory: every method of the wire, done once per idempotency key, over a router's own local layer.
 
-Every call in every dialect ends in `answered`, and what goes wrong with it is worded by `refusal`.
+Every call in every dialect ends in `answered`, and what goes wrong with it is worded by `refusal`. What reads the store
+runs in worker threads, and so does what takes long to make ready. A short text is made ready on the event loop in a
+tenth of a millisecond, and its call waits there for the commit. So those who wait keep no thread from those who search.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
+
+from anyio import to_thread
 
 from kingly_memory import validation
 from kingly_memory.adapters.audit import AuditFiles
@@ -54,6 +58,16 @@ from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, p
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, LocalStore, Row, Transaction
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
+
+T = TypeVar("T")
+Waiting = TypeVar("Waiting")
+Write = Callable[[Callable[[Transaction], JsonObject], str, Sequence[Memory]], Waiting]
+"""`write` or `commit` of a store, and what there is to wait for."""
+
+STORING = (StoreMemory, StoreMany, RecordThought)
+
+_SHORT = 65_536
+"""Characters. To make more of them ready takes long enough to be felt on the event loop."""
 
 _NAMED = "named"
 """The facet `named:<digest of the scope>.<key>`: which memory has the key that people gave it."""
@@ -102,15 +116,12 @@ class Engine:
         documents = Documents(store, clock)
         self._answers: Mapping[type[Request], Callable[[str, Any], JsonObject]] = {
             InitializeMemorySystem: self._introduce,
-            StoreMemory: self._store_memory,
-            StoreMany: self._store_many,
             UpdateMemory: self._update_memory,
             ForgetMemory: self._forget_memory,
             ListChanges: Feed(store.reader).changes,
             SearchSemanticMemories: recall.search,
             GetWorkingMemory: recall.working,
             GetLinkedMemories: recall.linked,
-            RecordThought: self._record_thought,
             CreateMemoryLink: self._create_link,
             MarkMemory: self._mark_memory,
             PutDocument: documents.put,
@@ -123,7 +134,13 @@ class Engine:
 
         Raises InvalidInput, UnknownMemory or StoreError; then nothing was changed.
         """
+        if isinstance(request, STORING):
+            return self._storing(scope, request, self._store.write).result()
         return self._answers[type(request)](scope, request)
+
+    async def store(self, scope: str, request: StoreMemory | StoreMany | RecordThought) -> JsonObject:
+        """The same for an event loop, which goes on meanwhile."""
+        return await self._storing(scope, request, self._store.commit)
 
     def check_quota(self, caller: Caller, scope: str, request: Request) -> None:
         """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores. What was stored
@@ -132,7 +149,7 @@ class Engine:
             return
         if isinstance(request, StoreMany):
             keys = [label(one.get("idempotency_key")) for one in request.memories]
-        elif isinstance(request, StoreMemory | RecordThought) and not isinstance(request, UpdateMemory):
+        elif isinstance(request, StoreMemory | RecordThought):
             keys = [label(request.idempotency_key)]
         elif isinstance(request, PutDocument | PutDocuments):
             documents = request.documents if isinstance(request, PutDocuments) else [request]
@@ -181,10 +198,15 @@ class Engine:
         server = {"server": "kingly-hub", "version": self._version, "incarnation": home.get("id")}
         return {"success": True, **server, "features": ["idempotency_keys", "homes", *METHODS]}
 
-    def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:
-        return self._stored(scope, [_opened(request)])[0]
+    def _storing(self, scope: str, request: StoreMemory | StoreMany | RecordThought, write: Write[Waiting]) -> Waiting:
+        match request:
+            case StoreMany():
+                return self._store_many(scope, request, write)
+            case RecordThought():
+                return self._record_thought(scope, request, write)
+        return self._write(scope, [_opened(request)], write, lambda replies: replies[0])
 
-    def _store_many(self, scope: str, request: StoreMany) -> JsonObject:
+    def _store_many(self, scope: str, request: StoreMany, write: Write[Waiting]) -> Waiting:
         """One commit for all. What makes no sense is refused in its place, and the others are stored."""
         results: list[JsonObject] = []
         envelopes: dict[int, Envelope] = {}
@@ -196,19 +218,30 @@ class Engine:
                 refused = refusal(error)
                 facts = {"error": refused.reason, "error_code": "INVALID_PARAMETER", "field": refused.field}
                 results[position] = {"success": False, **facts}
-        for position, reply in zip(envelopes, self._stored(scope, list(envelopes.values())), strict=True):
-            results[position] = reply
-        return {"results": results}
 
-    def _record_thought(self, scope: str, request: RecordThought) -> JsonObject:
+        def worded(replies: Sequence[JsonObject]) -> JsonObject:
+            stored = dict(zip(envelopes, replies, strict=True))
+            return {"results": [stored.get(position, refused) for position, refused in enumerate(results)]}
+
+        return self._write(scope, list(envelopes.values()), write, worded)
+
+    def _record_thought(self, scope: str, request: RecordThought, write: Write[Waiting]) -> Waiting:
         """A thought is a memory; one that came with its record is echoed like a stored one."""
         names = {"thought_type", "chain_id", "parent_thought_id", "context_id"}
         content = request.content if request.record is None else wrapped(request.content, request.record)
         metadata = {**(request.metadata or {}), **request.model_dump(include=names, exclude_none=True)}
-        (reply,) = self._stored(scope, [opened(content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)])
-        return {"thought_id": reply["memory_id"], **reply}
+        thought = opened(content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)
+        return self._write(
+            scope, [thought], write, lambda replies: {"thought_id": replies[0]["memory_id"], **replies[0]}
+        )
 
-    def _stored(self, scope: str, envelopes: Sequence[Envelope]) -> list[JsonObject]:
+    def _write(
+        self,
+        scope: str,
+        envelopes: Sequence[Envelope],
+        write: Write[Waiting],
+        worded: Callable[[Sequence[JsonObject]], JsonObject],
+    ) -> Waiting:
         """Store each, unless its idempotency key was used before, or a memory has the key that people gave it: then it
         is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
@@ -231,14 +264,14 @@ class Engine:
                 tx.set_facet(MET, row.memory.id, {"ids": list(dict.fromkeys([*met, draft.key]))})
             return self._revise(tx, row, envelope, now)
 
-        def change(tx: Transaction) -> list[JsonObject]:
-            return [store(tx, *pair) for pair in zip(envelopes, memories, strict=True)]
+        def change(tx: Transaction) -> JsonObject:
+            return worded([store(tx, *pair) for pair in zip(envelopes, memories, strict=True)])
 
         memories = [
             one.draft.memory(new_id(now), scope, created_at=now, updated_at=one.said_before(now), revision=1)
             for one in envelopes
         ]
-        return self._store.write(change, scope, memories).result()
+        return write(change, scope, memories)
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""
@@ -391,17 +424,33 @@ class Engine:
         return row
 
 
-def answered(engine: Engine, caller: Caller, method: object, params: object) -> JsonObject:
-    """Blocks while the disk works; safe from any thread. Raises what `refusal` words."""
+async def answered(
+    engine: Engine, caller: Caller, method: object, params: object, worded: Callable[[JsonObject], T]
+) -> T:
+    """The answer to a call, as `worded` words it. Raises what `refusal` words."""
     request = parsed(method, params, caller.key)
     project = "" if caller.for_all else validation.label("Kingly-Project", caller.project) or "default"
     user = validation.label("Kingly-User", caller.user)
     caller.grant.check(request, project or None)
     scope = scope_name(caller.grant.namespace, project, user)
-    engine.check_quota(caller, scope, request)
-    answer = engine.answer(scope, request)
-    engine.note(caller, scope, request, answer)
-    return answer
+
+    def in_thread() -> T:
+        engine.check_quota(caller, scope, request)
+        answer = engine.answer(scope, request)
+        engine.note(caller, scope, request, answer)
+        return worded(answer)
+
+    if isinstance(request, STORING) and _length(request) <= _SHORT and caller.quota is None:  # a quota is counted
+        answer = await engine.store(scope, request)
+        engine.note(caller, scope, request, answer)
+        return worded(answer)
+    return await to_thread.run_sync(in_thread)
+
+
+def _length(request: StoreMemory | StoreMany | RecordThought) -> int:
+    if isinstance(request, StoreMany):
+        return sum(len(one["content"]) for one in request.memories if isinstance(one.get("content"), str))
+    return len(request.content)
 
 
 def refusal(error: Exception) -> Refusal:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from anyio import to_thread
 from mcp import MCPError
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -58,12 +57,10 @@ def application(engine: Engine, version: str) -> ASGIApp:
         return ListToolsResult(tools=every)
 
     async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        """Whatever goes wrong is worded here and nothing of it escapes. An unknown tool is a protocol error, as the
+        protocol wants."""
         caller: Caller = ctx.request.scope[CALLER]  # type: ignore[union-attr]  # HTTP, so there is one
-        return await to_thread.run_sync(result, caller, params.name, params.arguments or {})
-
-    def result(caller: Caller, name: str, arguments: JsonObject) -> CallToolResult:
-        """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes. An
-        unknown tool is a protocol error, as the protocol wants."""
+        name, arguments = params.name, params.arguments or {}
         if name not in schemas:
             printable = "".join(letter if letter.isprintable() else "?" for letter in mended(name[:80]))
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {printable}")
@@ -74,8 +71,8 @@ def application(engine: Engine, version: str) -> ASGIApp:
                 raise InvalidInput(shown(strange[0]), f"unknown argument; {name} takes {', '.join(known)}")
             project = validation.label(PROJECT, arguments.get(PROJECT))
             named = caller if project is None else replace(caller, project=project, for_all=False)
-            params = {key: value for key, value in arguments.items() if key != PROJECT}
-            return _answer(answered(engine, named, name, params))
+            given = {key: value for key, value in arguments.items() if key != PROJECT}
+            return await answered(engine, named, name, given, _answer)
         except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
             return _failure(refusal(error))
 

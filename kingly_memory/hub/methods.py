@@ -45,6 +45,10 @@ Facts = Annotated[
 Key = Annotated[
     Text | None, Field(description="Names this change: sent again, it has no second effect and gets the first answer")
 ]
+Content = Annotated[
+    Text,
+    Field(description="The text; or a JSON object with the text under `content` and its record under `metadata`"),
+]
 MemoryRef = Annotated[Text, Field(description="The id that storing it returned")]
 
 
@@ -92,10 +96,7 @@ class StoreMemory(Request):
     title = "Store a memory"
     says = "Store one memory. It is on disk when this returns."
 
-    content: Annotated[
-        Text,
-        Field(description="The text; or a JSON object with the text under `content` and its record under `metadata`"),
-    ]
+    content: Content
     memory_type: Kind = None
     metadata: Facts = None
     idempotency_key: Key = None
@@ -111,11 +112,15 @@ class StoreMany(Request):
     ]
 
 
-class UpdateMemory(StoreMemory):
+class UpdateMemory(Request):
     title = "Replace a memory"
     says = "Replace the content of a memory, or bring a forgotten one back. Type and metadata stay when left out."
     destroys = True
 
+    content: Content
+    memory_type: Kind = None
+    metadata: Facts = None
+    idempotency_key: Key = None
     memory_id: MemoryRef
 
 

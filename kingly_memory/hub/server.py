@@ -1,5 +1,5 @@
-"""The hub's HTTP face: `POST /mcp/call`, MCP at `/mcp`, and what its operator asks with GET. Blocking work runs in
-threads, so the loop stays free."""
+"""The hub's HTTP face: `POST /mcp/call`, MCP at `/mcp`, and what its operator asks with GET. What blocks or takes long
+runs in threads, so the loop stays free."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,7 +91,7 @@ def application(
     async def call(request: Request) -> Response:
         request.scope[CALLER] = caller = await gate.admit(request.headers)
         async with bodies.arrived(request) as body:
-            return await to_thread.run_sync(_answer, engine, caller, body, request.scope)
+            return await _answer(engine, caller, body, request.scope)
 
     routes = [
         Route("/mcp/call", call, methods=["POST"]),
@@ -123,8 +124,8 @@ def _ready(engine: Engine) -> Response:
     return _reply(200, {"status": "ready"})
 
 
-def _answer(engine: Engine, caller: Caller, body: bytes, scope: Scope) -> Response:
-    """The answer to a call, in a worker thread. Whatever goes wrong is worded here: raises Refusal and nothing else."""
+async def _answer(engine: Engine, caller: Caller, body: bytes, scope: Scope) -> Response:
+    """The answer to a call. Whatever goes wrong is worded here: raises Refusal and nothing else."""
     try:
         payload = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
@@ -133,7 +134,7 @@ def _answer(engine: Engine, caller: Caller, body: bytes, scope: Scope) -> Respon
         if not isinstance(payload, dict):
             raise InvalidInput("body", "expected a JSON object with method and params")
         scope[METHOD]["name"] = payload.get("method")
-        return _reply(200, answered(engine, caller, payload.get("method"), payload.get("params")))
+        return await answered(engine, caller, payload.get("method"), payload.get("params"), partial(_reply, 200))
     except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
         raise refusal(error) from None
 

@@ -1,4 +1,4 @@
-"""A hub in this process whose engine answers every request with one function."""
+"""A hub in this process, whose engine may answer every request with one function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.homes import Homes
-from kingly_memory.hub.methods import Request
+from kingly_memory.hub.methods import RecordThought, Request, StoreMany, StoreMemory
 from kingly_memory.hub.server import application
 from kingly_memory.models import JsonObject
 
@@ -32,10 +32,16 @@ class StubEngine(Engine):
     def answer(self, scope: str, request: Request) -> JsonObject:
         return self._stub()
 
+    async def store(self, scope: str, request: StoreMemory | StoreMany | RecordThought) -> JsonObject:
+        return self._stub()
+
 
 @asynccontextmanager
-async def in_process(answer: Callable[[], JsonObject], gate: Gate | None = None) -> AsyncIterator[httpx.AsyncClient]:
-    app = application(StubEngine(answer), gate or Gate(lambda: Access.of(None, None)), "1")
+async def in_process(
+    answer: Callable[[], JsonObject] | Engine, gate: Gate | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    engine = answer if isinstance(answer, Engine) else StubEngine(answer)
+    app = application(engine, gate or Gate(lambda: Access.of(None, None)), "1")
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     async with (
         app.router.lifespan_context(app),

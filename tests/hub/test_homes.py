@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ class Served:
         self.engine = Engine(self.store, self.clock, "1")
 
     def __call__(self, home: str, method: str, project: str = "app", **params: Any) -> JsonObject:
-        return answered(self.engine, Caller(Grant("ada"), project, home=home), method, params)
+        caller = Caller(Grant("ada"), project, home=home)
+        return asyncio.run(answered(self.engine, caller, method, params, dict))
 
     def seen(self) -> dict[str, JsonObject]:
         return {one["home"]: one for one in self.engine.homes.seen()}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -13,12 +15,16 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.home.place import hub_home
+from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.hub.serve import run_hub
 from kingly_memory.models import JsonObject
+from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run
+from tests.hub.stub import in_process
 
 
 def client(hub: HubProcess) -> httpx.Client:
@@ -43,6 +49,34 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A hub without tokens."""
     with HubProcess(tmp_path_factory.mktemp("hub") / "home") as hub, client(hub) as web:
         yield web
+
+
+async def test_stores_that_wait_for_their_commit_keep_nobody_who_searches_waiting(tmp_path: Path) -> None:
+    """There are more of them than worker threads."""
+    may_commit, store = threading.Event(), DiskStore(tmp_path, durability="process")
+    with contextlib.closing(store):
+        store.write(lambda _: may_commit.wait())
+        async with in_process(Engine(store, ManualClock(), "1")) as web, asyncio.TaskGroup() as calls:
+            bodies = ({"method": "store_memory", "params": {"content": f"tea {number}"}} for number in range(50))
+            stores = [calls.create_task(web.post("/mcp/call", json=body)) for body in bodies]
+            search = {"method": "search_semantic_memories", "params": {"query": "tea"}}
+            try:
+                async with asyncio.timeout(30):
+                    while "in_progress 51" not in (await web.get("/metrics")).text:  # noqa: ASYNC110
+                        await asyncio.sleep(0)  # until all have begun, of which nothing else tells
+                    assert (await web.post("/mcp/call", json=search)).json()["memories"] == []
+                assert not any(one.done() for one in stores)
+            finally:
+                may_commit.set()
+        assert {one.result().status_code for one in stores} == {200}
+
+
+def test_many_long_memories_in_one_call_are_all_stored(web: httpx.Client) -> None:
+    """They are made ready in a thread."""
+    memories = [{"content": f"lemma {number} " + "long " * 200} for number in range(100)]
+    results = call(web, "store_many", {"Kingly-Project": "long"}, memories=memories)["results"]
+    assert len({one["memory_id"] for one in results}) == 100
+    assert find(web, "lemma 7", {"Kingly-Project": "long"})[0].startswith("lemma 7 ")
 
 
 # --- talking ----------------------------------------------------------------------------------------------------------

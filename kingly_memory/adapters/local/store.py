@@ -88,7 +88,9 @@ class DiskStore:
         self._submit(change, future, None)
         return future
 
-    def commit(self, change: Callable[[Transaction], T]) -> asyncio.Future[T]:
+    def commit(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> asyncio.Future[T]:
         loop = sys.modules["asyncio"].get_running_loop()  # whoever awaits this has loaded it; an import takes 0.3 µs
         waiting: asyncio.Future[T] = loop.create_future()
         self._submit(change, waiting, loop)

@@ -6,6 +6,7 @@ its spaces in their order, so no two hubs wait for each other in a circle, and n
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -103,12 +104,23 @@ class PostgresStore:
     def write(
         self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
     ) -> Future[T]:
-        written = [_written(memory) for memory in memories]  # by this thread, while the database is at work for others
+        future: Future[T] = Future()
+        self._submit((change, space, [_written(memory) for memory in memories]), future, None)
+        return future
+
+    def commit(
+        self, change: Callable[[Transaction], T], space: str = "", memories: Collection[Memory] = ()
+    ) -> asyncio.Future[T]:
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[T] = loop.create_future()
+        self._submit((change, space, [_written(memory) for memory in memories]), waiting, loop)
+        return waiting
+
+    def _submit(self, change: _Change, waiting: Any, loop: asyncio.AbstractEventLoop | None) -> None:
+        """What is written was made ready by the caller's thread, while the database is at work for others."""
         if self._is_closed:
             raise RouterClosed
-        future: Future[T] = Future()
-        self._jobs.put(((change, space, written), future, None))
-        return future
+        self._jobs.put((change, waiting, loop))
 
     def scrub(self, memory_ids: Collection[str]) -> None:
         """What was erased is gone from every table; PostgreSQL uses its place again after the next vacuum, and its log
