@@ -21,25 +21,30 @@ def run() -> NoReturn:
     """
     gc.set_threshold(SELDOM)
     began = time.monotonic()  # a hook's deadline counts what loading it takes
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever started this
-            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115  # pathlib takes long to load
+    _open_closed("stdin", "r")
+    _open_closed("stderr", "w")
     if is_hook(sys.argv[1:]):
         from kingly_memory.cli.hook import run as run_hook
 
-        code = run_hook(sys.argv[1:], began)
+        code = run_hook(sys.argv[1:], began)  # whose closed stdout stays so: what nobody heard is told again
     else:
         from kingly_memory.cli.main import main
 
+        _open_closed("stdout", "w")
         code = main()
     if sys.flags.dev_mode:
         sys.exit(code)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):  # nobody reads any more
+        except (OSError, ValueError, AttributeError):  # nobody reads any more, or ever did
             continue
     os._exit(code)
+
+
+def _open_closed(name: str, mode: str) -> None:
+    if getattr(sys, name) is None:  # closed by whoever started this
+        setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115  # pathlib takes long to load
 
 
 def is_hook(arguments: Sequence[str]) -> bool:
