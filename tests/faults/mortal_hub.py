@@ -9,14 +9,16 @@ from __future__ import annotations
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from kingly_memory.cli.main import main
+from kingly_memory.hub import serve
 from kingly_memory.hub.engine import Engine
-from kingly_memory.hub.methods import Request
+from kingly_memory.hub.methods import RecordThought, Request, StoreMany, StoreMemory
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject
 from tests.kill.writer import die
@@ -67,26 +69,36 @@ class Within:
             die()
 
 
-def mortal(answer: Callable[..., JsonObject], method: str, point: str, count: int) -> Callable[..., JsonObject]:
-    """The engine's `answer`, which may be the last thing that the process does."""
-    left, within = count, Within()
-    threading.setprofile(within)
+class MortalEngine(Engine):
+    """Whatever it does may be the last thing that the process does."""
 
-    def answered(engine: Engine, scope: str, request: Request) -> JsonObject:
-        nonlocal left
-        left -= type(request).__name__ == method
-        if left == 0 and point == "before":
-            die()
-        within.is_armed = left == 0 and point == "within"
-        reply = answer(engine, scope, request)
-        if left == 0:
-            die()
-        return reply
+    method: str
+    point: str
+    left: int
+    within = Within()
 
-    return answered
+    def answer(self, scope: str, request: Request) -> JsonObject:
+        with self._call(request):
+            return super().answer(scope, request)
+
+    async def store(self, scope: str, request: StoreMemory | StoreMany | RecordThought) -> JsonObject:
+        with self._call(request):
+            return await super().store(scope, request)
+
+    @contextmanager
+    def _call(self, request: Request) -> Iterator[None]:
+        self.left -= type(request).__name__ == self.method
+        if self.left == 0 and self.point == "before":
+            die()
+        self.within.is_armed = self.left == 0 and self.point == "within"
+        yield
+        if self.left == 0:
+            die()
 
 
 if __name__ == "__main__":
-    named, where, times, *rest = sys.argv[1:]
-    Engine.answer = mortal(Engine.answer, named, where, int(times))  # type: ignore[method-assign]  # the point of it
+    MortalEngine.method, MortalEngine.point, times, *rest = sys.argv[1:]
+    MortalEngine.left = int(times)
+    threading.setprofile(MortalEngine.within)
+    vars(serve)["Engine"] = MortalEngine
     sys.exit(main(rest))
