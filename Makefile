@@ -31,9 +31,9 @@ demo: $(READY) ## the whole story in under a minute: store, search, lose the rem
 # Where an environment forbids bytecode, hundreds of processes that tests start would each compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Tests keep their files in memory where a gigabyte is free there: no disk has to confirm each write. The test of power
-# cuts brings a disk of its own. What a test that passed has left is removed at once.
-MEMORY := $(shell [ -w /dev/shm ] && df -Pk /dev/shm | awk 'END { if ($$4 > 1000000) print "/dev/shm" }')
+# Tests keep their files in memory where a gigabyte is free there and programs may be run: no disk has to confirm each
+# write. The test of power cuts brings a disk of its own. What a test that passed has left is removed at once.
+MEMORY := $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && df -Pk /dev/shm | awk 'END { if ($$4 > 1000000) print "/dev/shm" }')
 IN_MEMORY = PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(RUN) -m pytest --override-ini tmp_path_retention_policy=failed
 
 # With an arena for each thread, glibc keeps three times the memory that the tests of many threads use.
