@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,8 @@ def connect_read_only(
 ) -> sqlite3.Connection:
     """A raw connection that cannot write. Raises what `sqlite.connect` does, also when the file cannot be read.
 
-    `immutable`: SQLite takes no locks and looks at no WAL. So is read, too, what has nothing in its WAL where the WAL's
-    index cannot be made, since the folder cannot be written to or the disk is full.
+    `immutable`: SQLite takes no locks and looks at no WAL. Where it cannot make the WAL's index (a read-only folder, a
+    full disk) and the WAL holds nothing, the file is read so as well.
     """
     how = "mode=ro&immutable=1" if immutable else "mode=ro"
     connection = sqlite.connect(
@@ -80,11 +81,13 @@ def connect_read_only(
 
 
 def _is_without_log(database: Path, error: sqlite3.Error) -> bool:
-    """Whether no log can be made there, and none has anything."""
-    log = database.with_name(f"{database.name}-wal")
-    if log.exists() and log.stat().st_size:
-        return False
-    return error_code(error) == sqlite3.SQLITE_IOERR_SHMSIZE or not os.access(database.parent, os.W_OK)
+    """Whether that says that no log can be made there, and none holds anything."""
+    with suppress(FileNotFoundError):
+        if database.with_name(f"{database.name}-wal").stat().st_size:
+            return False
+    if primary_code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return not os.access(database.parent, os.W_OK)
+    return error_code(error) == sqlite3.SQLITE_IOERR_SHMSIZE
 
 
 def layout_of(connection: sqlite3.Connection) -> int:
