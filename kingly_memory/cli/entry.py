@@ -26,7 +26,7 @@ def run() -> NoReturn:
     if is_hook(sys.argv[1:]):
         from kingly_memory.cli.hook import run as run_hook
 
-        code = run_hook(sys.argv[1:], began)  # whose closed stdout stays so: what nobody heard is told again
+        code = run_hook(sys.argv[1:], began)  # its closed stdout stays closed, so that it says the same again next time
     else:
         from kingly_memory.cli.main import main
 

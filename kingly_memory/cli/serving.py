@@ -130,7 +130,8 @@ def hub_status(options: Options, out: Output) -> Answer:
     ]
     lines += table(rows, ("METHOD", "CALLS", "REFUSED", "MS EACH")) if rows else []
     if metrics.status_code != HTTPStatus.OK:
-        refused = f"; the token in {file} was not accepted" if file else ""
+        is_refused = metrics.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+        refused = f"; the token in {file} was not accepted" if file and is_refused else ""
         lines.append(f"  what it has answered is told with --token-file alone{refused}")
     return Answer({"url": hub, "version": version, "ready": is_ready, "methods": methods}, lines)
 
