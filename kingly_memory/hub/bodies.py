@@ -21,6 +21,8 @@ from kingly_memory.validation import mended
 if TYPE_CHECKING:
     from mcp.types import JSONRPCMessage
 
+SIZE = "kingly.body_bytes"
+
 BODY_LIMIT_BYTES = 8 * 1024 * 1024
 """A memory of 1 MiB may grow sixfold when it is written as JSON inside JSON."""
 
@@ -47,6 +49,7 @@ class Bodies:
         body = bytearray()
         try:
             await self._read(request, body)
+            request.scope[SIZE] = len(body)
             yield bytes(body)
         finally:
             self._free_bytes += _room(len(body))

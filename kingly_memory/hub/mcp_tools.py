@@ -26,7 +26,7 @@ from kingly_memory import validation
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.access import CALLER, Caller, Refusal
-from kingly_memory.hub.bodies import BODY_LIMIT_BYTES
+from kingly_memory.hub.bodies import BODY_LIMIT_BYTES, SIZE
 from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.hub.methods import METHODS, Request
 from kingly_memory.models import JsonObject
@@ -59,7 +59,8 @@ def application(engine: Engine, version: str) -> ASGIApp:
     async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         """Whatever goes wrong is worded here and nothing of it escapes. An unknown tool is a protocol error, as the
         protocol wants."""
-        caller: Caller = ctx.request.scope[CALLER]  # type: ignore[union-attr]  # HTTP, so there is one
+        called = ctx.request.scope  # type: ignore[union-attr]  # HTTP, so there is one
+        caller: Caller = called[CALLER]
         name, arguments = params.name, params.arguments or {}
         if name not in schemas:
             printable = "".join(letter if letter.isprintable() else "?" for letter in mended(name[:80]))
@@ -72,7 +73,7 @@ def application(engine: Engine, version: str) -> ASGIApp:
             project = validation.label(PROJECT, arguments.get(PROJECT))
             named = caller if project is None else replace(caller, project=project, for_all=False)
             given = {key: value for key, value in arguments.items() if key != PROJECT}
-            return await answered(engine, named, name, given, _answer)
+            return await answered(engine, named, name, given, size=called[SIZE], worded=_answer)
         except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
             return _failure(refusal(error))
 

@@ -286,6 +286,8 @@ class GetDocument(Request):
     part: Annotated[int, Field(ge=0, lt=PARTS, description="Which part, from 0 on")] = 0
 
 
+Storing = StoreMemory | StoreMany | RecordThought
+"""What makes memories."""
 R = TypeVar("R", bound=Request)
 
 

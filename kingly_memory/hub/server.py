@@ -134,7 +134,8 @@ async def _answer(engine: Engine, caller: Caller, body: bytes, scope: Scope) -> 
         if not isinstance(payload, dict):
             raise InvalidInput("body", "expected a JSON object with method and params")
         scope[METHOD]["name"] = payload.get("method")
-        return await answered(engine, caller, payload.get("method"), payload.get("params"), partial(_reply, 200))
+        method, params = payload.get("method"), payload.get("params")
+        return await answered(engine, caller, method, params, size=len(body), worded=partial(_reply, 200))
     except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
         raise refusal(error) from None
 

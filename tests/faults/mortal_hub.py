@@ -18,7 +18,7 @@ from typing import Any
 from kingly_memory.cli.main import main
 from kingly_memory.hub import serve
 from kingly_memory.hub.engine import Engine
-from kingly_memory.hub.methods import RecordThought, Request, StoreMany, StoreMemory
+from kingly_memory.hub.methods import Request, Storing
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject
 from tests.kill.writer import die
@@ -81,7 +81,7 @@ class MortalEngine(Engine):
         with self._call(request):
             return super().answer(scope, request)
 
-    async def store(self, scope: str, request: StoreMemory | StoreMany | RecordThought) -> JsonObject:
+    async def store(self, scope: str, request: Storing) -> JsonObject:
         with self._call(request):
             return await super().store(scope, request)
 

@@ -10,7 +10,7 @@ import httpx
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.homes import Homes
-from kingly_memory.hub.methods import RecordThought, Request, StoreMany, StoreMemory
+from kingly_memory.hub.methods import Request, Storing
 from kingly_memory.hub.server import application
 from kingly_memory.models import JsonObject
 
@@ -32,7 +32,7 @@ class StubEngine(Engine):
     def answer(self, scope: str, request: Request) -> JsonObject:
         return self._stub()
 
-    async def store(self, scope: str, request: StoreMemory | StoreMany | RecordThought) -> JsonObject:
+    async def store(self, scope: str, request: Storing) -> JsonObject:
         return self._stub()
 
 

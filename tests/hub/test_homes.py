@@ -30,7 +30,7 @@ class Served:
 
     def __call__(self, home: str, method: str, project: str = "app", **params: Any) -> JsonObject:
         caller = Caller(Grant("ada"), project, home=home)
-        return asyncio.run(answered(self.engine, caller, method, params, dict))
+        return asyncio.run(answered(self.engine, caller, method, params, size=0, worded=dict))
 
     def seen(self) -> dict[str, JsonObject]:
         return {one["home"]: one for one in self.engine.homes.seen()}

@@ -9,16 +9,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+import anyio
 import httpx
 import pytest
 
+from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.home.place import hub_home
-from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.access import Caller
+from kingly_memory.hub.engine import Engine, answered
+from kingly_memory.hub.grants import Grant
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.hub.serve import run_hub
 from kingly_memory.models import JsonObject
@@ -71,12 +76,33 @@ async def test_stores_that_wait_for_their_commit_keep_nobody_who_searches_waitin
         assert {one.result().status_code for one in stores} == {200}
 
 
-def test_many_long_memories_in_one_call_are_all_stored(web: httpx.Client) -> None:
-    """They are made ready in a thread."""
-    memories = [{"content": f"lemma {number} " + "long " * 200} for number in range(100)]
-    results = call(web, "store_many", {"Kingly-Project": "long"}, memories=memories)["results"]
-    assert len({one["memory_id"] for one in results}) == 100
-    assert find(web, "lemma 7", {"Kingly-Project": "long"})[0].startswith("lemma 7 ")
+@pytest.mark.parametrize("length", [10, 70_000])
+async def test_what_takes_long_to_make_ready_is_left_to_a_thread(length: int) -> None:
+    threads, params = list[threading.Thread](), {"content": "tea", "metadata": {"said": "x" * length}}
+
+    def answer() -> JsonObject:
+        threads.append(threading.current_thread())
+        return {}
+
+    async with in_process(answer) as web:
+        await web.post("/mcp/call", json={"method": "store_memory", "params": params})
+        tool = {"name": "store_memory", "arguments": params}
+        await web.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool})
+    assert [one is threading.main_thread() for one in threads] == [length == 10] * 2
+
+
+async def test_what_is_stored_for_a_caller_who_hangs_up_is_in_the_audit(tmp_path: Path) -> None:
+    may_commit, store = threading.Event(), DiskStore(tmp_path / "home", durability="process")
+    engine = Engine(store, ManualClock(), "1", AuditFiles(tmp_path / "audit"))
+    caller, params = Caller(Grant("ada"), "app"), {"content": "tea"}
+    with contextlib.closing(store):
+        store.write(lambda _: may_commit.wait())
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(partial(answered, engine, caller, "store_memory", params, size=0, worded=dict))
+            await asyncio.sleep(0)
+            calls.cancel_scope.cancel()
+            may_commit.set()
+    assert "StoreMemory" in (tmp_path / "audit" / "changes.jsonl").read_text()
 
 
 # --- talking ----------------------------------------------------------------------------------------------------------
