@@ -134,9 +134,9 @@ def own(text: str) -> str:
     """What the author of such prose has written himself."""
     if _PRETENDED.match(text):
         return ""
-    announced, asking = _ANNOUNCED.search(text), [line for line in text.split("\n") if _WORKED_ON.search(line)]
-    if asking and not (announced and "\n" not in text[: announced.start()].rstrip()):
-        return "\n".join(re.split("[:：]", line, maxsplit=1)[0] for line in asking)
+    announced, questions = _ANNOUNCED.search(text), [line for line in text.split("\n") if _WORKED_ON.search(line)]
+    if questions and not (announced and "\n" not in text[: announced.start()].rstrip()):
+        return "\n".join(re.split("[:：]", line, maxsplit=1)[0] for line in questions)
     foreign = [found.start() for found in (_HEADER.search(text), _OBEYED.search(text)) if found]
     foreign += _letters(text)
     if announced:

@@ -115,13 +115,13 @@ def statements(messages: Iterable[Message], also: Mapping[str, Sort] = _NOTHING_
             " ".join(one.removeprefix(stated) for one, stated, _ in said if one.rstrip().endswith(("?", "？")))
         )
         is_task = len(said) > TASK
-        for sentence, stated, told in said:
-            sort = told
+        for sentence, stated, judgement in said:
+            sort = judgement
             if message.speaker == "user":
                 is_task = is_task or (not stated and _ORDERS.match(sentence) is not None)
-                if told is Sort.FACT and not _OWN.search(stated) and (is_task or asked & telling(stated)):
+                if judgement is Sort.FACT and not _OWN.search(stated) and (is_task or asked & telling(stated)):
                     continue
-                sort = told or also.get(sentence)
+                sort = judgement or also.get(sentence)
             if sort is None or gist(stated) in seen or kept == PER_MESSAGE:
                 continue
             seen.add(gist(stated))

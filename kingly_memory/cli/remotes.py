@@ -251,9 +251,9 @@ def _status(options: Options, out: Output) -> Answer:
         "focus": ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now.get("focus", ())),
     }
     findings = of_remotes(options, place, now, strange)
-    told = ((finding.about, finding.what + (f"; {finding.to_do}" if finding.to_do else "")) for finding in findings)
+    found = ((finding.about, finding.what + (f"; {finding.to_do}" if finding.to_do else "")) for finding in findings)
     versions = ", ".join(f"{name} {one}" for name, one in now["versions"].items())
-    lines = facts([*rows.items(), *told, ("versions", versions)])
+    lines = facts([*rows.items(), *found, ("versions", versions)])
     if "damaged" in now:
         lines += ["", f"A damaged store was replaced by what could be read of it; it is kept in {now['damaged']}."]
     return Answer(now, lines)

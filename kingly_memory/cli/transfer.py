@@ -57,11 +57,11 @@ def export(options: Options, out: Output) -> int:
                     exported.write(line)
                     written[kind] += 1
             links, held = written["links"], written["documents"]
-            told = [f"{counted(written['memories'], 'memory')} written to {Path(target)}"]
-            told += [counted(links, "link")] if links else []
-            told += [documents(held)] if held else []
+            shown = [f"{counted(written['memories'], 'memory')} written to {Path(target)}"]
+            shown += [counted(links, "link")] if links else []
+            shown += [documents(held)] if held else []
             data = {"file": str(Path(target)), "memories": written["memories"], "links": links, "documents": held}
-            out.show(data, told)
+            out.show(data, shown)
         if options.layout != jsonl.FORMAT:
             _say_who_is_left_out(reader, out)
         damaged = len(reader.damaged())

@@ -122,11 +122,11 @@ class Matrix:
         about so many of them. Where it lies far from the mean, a dimension counts thrice."""
         centred = _unit(np.asarray(vector, dtype=np.float32)) - self._mean
         extents = np.abs(centred) * np.sqrt(self._weights)
-        own, telling = _bits(np.stack([centred > 0, extents > extents.mean()])).T
+        own, far = _bits(np.stack([centred > 0, extents > extents.mean()])).T
         others = np.zeros(len(self), dtype=np.uint16)
-        for signs, sign, told in zip(self._signs[:, : len(self)], own, telling, strict=True):
+        for signs, sign, is_far in zip(self._signs[:, : len(self)], own, far, strict=True):
             other = signs ^ sign
-            others += np.bitwise_count(other) + 2 * np.bitwise_count(other & told)
+            others += np.bitwise_count(other) + 2 * np.bitwise_count(other & is_far)
         bound = np.searchsorted(np.cumsum(np.bincount(others)), count)
         return np.flatnonzero(others <= bound)
 

@@ -228,10 +228,10 @@ def _links(
 ) -> Iterator[NoteLinks]:
     """The notes whose links are others than are beside their memories. `unseen`: notes of the folder that were not read
     this time, which a link may lead to as well."""
-    standing = [(note.path, note.heading, note.draft.title, ids[note.path, note.heading]) for note in notes]
-    standing += [(*one.place, one.row.memory.title, one.id) for one in unseen]
+    placed = [(note.path, note.heading, note.draft.title, ids[note.path, note.heading]) for note in notes]
+    placed += [(*one.place, one.row.memory.title, one.id) for one in unseen]
     by_name: dict[Place, MemoryId] = {}
-    for path, heading, title, memory_id in standing:
+    for path, heading, title, memory_id in placed:
         file = PurePosixPath(path)
         for name in (path, file.with_suffix("").as_posix(), file.stem, title or ""):
             for part in ("", heading):

@@ -78,12 +78,12 @@ class VectorSearch:
     """
 
     def __init__(
-        self, space: str, new_embedder: Callable[[], Embedder], reader: VectorRows, asking: Executor | None = None
+        self, space: str, new_embedder: Callable[[], Embedder], reader: VectorRows, questions: Executor | None = None
     ) -> None:
-        """On `asking` questions wait for an embedder that is not light."""
+        """On `questions` those wait for an embedder that is not light."""
         self.space = space
         self._new_embedder = new_embedder
-        self._asking = asking
+        self._questions = questions
         self._reader = reader
         self._lock = threading.Lock()
         self._loading = threading.Lock()
@@ -169,8 +169,8 @@ class VectorSearch:
 
     def asked(self, text: str) -> Future[list[float]]:
         """The vector of a question: there at once, or on its way where the embedder is not light."""
-        if self._asking is not None and not self.embedder.is_light:
-            return self._asking.submit(self._embedded, text)
+        if self._questions is not None and not self.embedder.is_light:
+            return self._questions.submit(self._embedded, text)
         future: Future[list[float]] = Future()
         future.set_result(self._embedded(text))
         return future

@@ -115,9 +115,9 @@ class RemoteSide:
 
     def is_news_since(self, news: int) -> bool:
         """Whether a search that began with so much news should look again. None minds a long list that comes in."""
-        return self.news != news and not self._is_taking_in_a_list()
+        return self.news != news and not self._reads_a_long_list()
 
-    def _is_taking_in_a_list(self) -> bool:
+    def _reads_a_long_list(self) -> bool:
         """Of more than a page."""
         return self._catching_up.locked() and self._pages > 0
 
@@ -125,7 +125,7 @@ class RemoteSide:
         """Take in what has changed there. The remote is asked once a minute, for `PAGES_A_ROUND` at most, or `at_once`,
         for as much as there is time for; one that cannot answer, or has more to say than there was time for, is asked
         again next time. Nobody waits for a long list that somebody else is taking in."""
-        if self._is_taking_in_a_list() and not at_once:
+        if self._reads_a_long_list() and not at_once:
             return
         try:
             async with asyncio.timeout(timeout_s), self._catching_up:
