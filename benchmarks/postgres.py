@@ -1,5 +1,6 @@
-"""A hub's memory in PostgreSQL: 50 projects that are searched, and 64 callers who store into one project, with and
-without shared commits, on the event loop as calls of the network do. Hub and database share the machine."""
+"""A hub's memory in PostgreSQL: 50 projects that are searched, and 64 callers who store into one project, each by a
+commit of its own and by shared ones, on the event loop as calls of the network do. Hub and database share the
+machine."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import itertools
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -34,8 +35,9 @@ async def measure(plan: Plan) -> list[Figure]:
     with postgres_server() as server, _hub(server) as hub:
         await asyncio.to_thread(_fill, hub, parts)
         figures = await _searching(plan, hub, parts)
-    with postgres_server(fsync=True) as server, _hub(server) as grouping, _hub(server, largest_batch=1) as single:
-        return figures + await _storing(plan, grouping, single)
+    with postgres_server(fsync=True) as server, _hub(server) as grouping, ExitStack() as apart:
+        each_alone = [apart.enter_context(_hub(server, largest_batch=1)) for _ in range(CALLERS)]
+        return figures + await _storing(plan, [grouping], each_alone)
 
 
 @contextmanager
@@ -71,31 +73,33 @@ async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
     ]
 
 
-async def _storing(plan: Plan, grouping: Hub, single: Hub) -> list[Figure]:
-    """Seconds per memory of so many callers of one project, by turns. Each has a key, as a delivery does."""
+async def _storing(plan: Plan, grouping: Sequence[Hub], each_alone: Sequence[Hub]) -> list[Figure]:
+    """Seconds per memory of so many callers of one project, by turns: with a connection and a commit for each, and all
+    by one hub. Each memory has a key, as a delivery does. The texts are the same each time: what is done once for a
+    word is done before."""
     count, scope = CALLERS if plan.is_quick else STORES, scope_name("default", "busy")
-    numbers = itertools.count()
+    numbers, texts = itertools.count(), [one.content for one in plan.writer.notes(count)]
 
-    async def each(hub: Hub) -> float:
-        async def store(own: Sequence[str]) -> None:
+    async def each(hubs: Sequence[Hub]) -> float:
+        async def store(hub: Hub, own: Sequence[str]) -> None:
             for text in own:
                 named = {"content": text, "idempotency_key": f"key {next(numbers)}"}
                 await hub.engine.store(scope, checked(StoreMemory, named))
 
-        texts = [one.content for one in plan.writer.notes(count)]
         began = time.perf_counter()
-        await asyncio.gather(*(store(texts[number::CALLERS]) for number in range(CALLERS)))
+        callers = (store(hubs[number % len(hubs)], texts[number::CALLERS]) for number in range(CALLERS))
+        await asyncio.gather(*callers)
         return (time.perf_counter() - began) / count
 
     await each(grouping)
     alone, control, grouped = list[float](), list[float](), list[float]()
     for _ in range(1 if plan.is_quick else TURNS):
-        alone.append(await each(single))
+        alone.append(await each(each_alone))
         grouped.append(await each(grouping))
-        control.append(await each(single))
+        control.append(await each(each_alone))
     against = "a commit for each"
     return [
-        figure(f"hub, PostgreSQL: {CALLERS} callers of a project, a commit for each", alone),
+        figure(f"hub, PostgreSQL: {CALLERS} callers of a project, a connection and a commit for each", alone),
         figure("the same again (A/A), stores", control, floor=alone, against=against),
         figure(
             f"hub, PostgreSQL: {CALLERS} callers of a project, commits shared",

@@ -62,7 +62,7 @@ class Server:
 
     def start(self) -> None:
         said = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1"
-        said += f" -c fsync={self._fsync} -c max_connections=60"
+        said += f" -c fsync={self._fsync} -c max_connections=100"
         self._run("pg_ctl", "-D", str(self.data), "-w", "-o", said, "-l", str(self.folder / "log"), "start")
 
     def stop(self, how: str = "immediate") -> None:
