@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import takewhile
 from typing import Any, cast
@@ -51,7 +51,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 code = _run(options.command, options, out)
         out.flush()
     except BrokenPipeError:
-        _forget_output()
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -115,13 +114,11 @@ def _failed(error: Exception, command: Command | None, out: Output) -> int:
         facts["field"] = field
     if (receipt := getattr(error, "receipt", None)) is not None:
         facts["receipt"] = receipt.to_json()
-    try:
+    with suppress(OSError):  # nobody reads, or there is no room for it
         out.note(message)
         if out.as_json:
             out.data({"error": facts})
         out.flush()
-    except OSError:  # nobody reads, or there is no room for it
-        _forget_output()
     return BAD_INPUT if isinstance(error, InvalidInput | InvalidSetting | UsageError) else FAILED
 
 
@@ -143,8 +140,3 @@ def sentence(error: Exception, command: Command | None) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename} cannot be used ({error.strerror})"
     return f"something unexpected happened ({type(error).__name__}: {error}); `python -X dev` shows where"
-
-
-def _forget_output() -> None:
-    """Nobody reads any more; the interpreter must not complain about that when it flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

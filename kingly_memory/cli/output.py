@@ -152,12 +152,14 @@ class Output:
         """Text in the terminal's encoding, with ? for what that lacks."""
         self._stop_the_clock()
         encoding = self._out.encoding or "utf-8"
-        self._out.write(text.encode(encoding, "replace").decode(encoding))
+        with self._written():
+            self._out.write(text.encode(encoding, "replace").decode(encoding))
 
     def write_utf8(self, text: str) -> None:
         """Text for a file or another program, whatever the terminal's encoding."""
-        self._out.flush()
-        self._out.buffer.write(text.encode())
+        with self._written():
+            self._out.flush()
+            self._out.buffer.write(text.encode())
 
     def note(self, sentence: str) -> None:
         """A remark beside the answer, on standard error; the same one only once."""
@@ -171,7 +173,19 @@ class Output:
             self._err.flush()
 
     def flush(self) -> None:
-        self._out.flush()
+        with self._written():
+            self._out.flush()
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """After a failure the rest goes nowhere: it must not fail once more behind the sentence about it, nor have the
+        interpreter complain at its end."""
+        try:
+            yield
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
+            error.filename = "standard output"
+            raise
 
 
 def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole: bool = False) -> list[str]:

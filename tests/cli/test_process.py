@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from ast import literal_eval
@@ -70,6 +72,21 @@ print(sum(one.startswith("kingly_memory") for one in sys.modules))
 print(sorted(set({HEAVY!r}) & (set(sys.modules) - given)))"""
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("argv", [["list"], ["version", "--json"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_said_in_a_sentence(argv: list[str], unbuffered: str) -> None:
+    with open(os.devnull, "rb") as closed:  # noqa: PTH123  # for reading: as on a full disk, every write fails
+        done = subprocess.run(
+            [sys.executable, "-m", "kingly_memory", *argv],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            env=environment(PYTHONUNBUFFERED=unbuffered),
+            check=False,
+        )
+    said = f"kingly-memory: standard output cannot be used ({os.strerror(errno.EBADF)})\n"
+    assert (done.returncode, done.stderr.decode()) == (1, said)
 
 
 def test_exit_codes_tell_success_failure_and_bad_input_apart() -> None:
