@@ -410,6 +410,15 @@ def texts(name: str, value: object, most: int = sys.maxsize) -> tuple[str, ...]:
     return tuple(labels)
 
 
+def listed(name: str, values: object, kind: type[_Item]) -> list[_Item]:
+    """Values of that kind, in the order given; a text alone is a list of it."""
+    found: list[Any] = [*values] if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    for one in found:
+        if not isinstance(one, kind):
+            raise InvalidInput(name, f"expected a list of {kind.__name__}, not {_name(one)}")
+    return found
+
+
 def tag_list(name: str, value: object) -> tuple[str, ...]:
     """Tags, as `texts` are taken in."""
     return texts(name, value, TAGS_LIMIT)

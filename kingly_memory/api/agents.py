@@ -52,7 +52,11 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         and goes on. `approach` names who or what does it, for `route_task`. Raises InvalidInput.
         """
         return self._tasks.begin(
-            description, context_id, approach=approach, significance=significance, tags=tuple(tags)
+            description,
+            context_id,
+            approach=approach,
+            significance=significance,
+            tags=validation.tag_list("tags", tags),
         )
 
     @verb("task record", "record_task_outcome", "memory", "Record how a task ended")

@@ -72,7 +72,8 @@ class Documents(Family):
 
     async def get_many(self, places: Iterable[tuple[str | Sequence[str], str]]) -> tuple[Document | None, ...]:
         """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
-        named = [(checked_namespace(namespace), validation.required("key", key)) for namespace, key in places]
+        pairs = validation.listed("places", places, tuple)
+        named = [(checked_namespace(namespace), validation.required("key", key)) for namespace, key in pairs]
         engine, now = self._engine, self._engine.clock.now()
         loaded = await engine.read(lambda: [engine.reader.documents.document(engine.space, *place) for place in named])
         return tuple(None if document is None or document.is_over(now) else document for document in loaded)
@@ -231,7 +232,8 @@ class Documents(Family):
     async def touch(self, documents: Iterable[Document]) -> None:
         """Let documents that have a ttl begin it anew, as if they were written now; on this machine. Raises
         StoreError."""
-        places = [(document.namespace, document.key) for document in documents if document.ttl_s is not None]
+        touched = validation.listed("documents", documents, Document)
+        places = [(document.namespace, document.key) for document in touched if document.ttl_s is not None]
         space, now_s = self._engine.space, self._engine.now_s()
 
         def change(transaction: Transaction) -> None:

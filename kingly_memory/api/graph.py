@@ -30,7 +30,7 @@ class Graph(Family):
     async def create_entities(self, entities: Iterable[Entity]) -> tuple[Entity, ...]:
         """Add entities, and answer with those that are new: one that is there stays as it is. Raises InvalidInput,
         StoreError."""
-        given = [entity.spelled() for entity in entities]
+        given = [entity.spelled() for entity in validation.listed("entities", entities, Entity)]
         for entity in given:
             validation.required("name", entity.name)
             validation.label("entityType", entity.entity_type if entity.entity_type.strip() else None)
@@ -48,7 +48,7 @@ class Graph(Family):
     async def create_relations(self, relations: Iterable[Relation]) -> tuple[Relation, ...]:
         """Add relations, whether or not their ends are there, and answer with those that are new. Raises InvalidInput,
         StoreError."""
-        given = dict.fromkeys(relation.spelled() for relation in relations)
+        given = dict.fromkeys(one.spelled() for one in validation.listed("relations", relations, Relation))
         for relation in given:
             for name, text in relation.to_json().items():
                 validation.required(name, text)
@@ -60,7 +60,7 @@ class Graph(Family):
     async def add_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[str, ...], ...]:
         """Add observations, each named with its entity, and answer with those of each that are new. Raises InvalidInput
         where an entity is not there, StoreError."""
-        given = [(spelled(name), contents) for name, contents in observations]
+        given = [(spelled(name), texts) for name, texts in validation.listed("observations", observations, tuple)]
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], list[tuple[str, ...]]]:
             stored, added = list[Stored](), list[tuple[str, ...]]()
@@ -78,12 +78,12 @@ class Graph(Family):
 
     async def delete_entities(self, names: Iterable[str]) -> None:
         """Forget entities, and the relations that begin or end at them. Raises StoreError."""
-        gone = set(map(spelled, names))
+        gone = set(map(spelled, validation.listed("names", names, str)))
         await self._forget(lambda part: bool(gone.intersection(_ends(part))))
 
     async def delete_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> None:
         """Take observations away, each named with its entity. Raises StoreError."""
-        given = [(spelled(name), contents) for name, contents in observations]
+        given = [(spelled(name), texts) for name, texts in validation.listed("observations", observations, tuple)]
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], None]:
             stored = list[Stored]()
@@ -98,7 +98,8 @@ class Graph(Family):
 
     async def delete_relations(self, relations: Iterable[Relation]) -> None:
         """Forget relations. Raises StoreError."""
-        await self._forget({relation.spelled() for relation in relations}.__contains__)
+        gone = {relation.spelled() for relation in validation.listed("relations", relations, Relation)}
+        await self._forget(gone.__contains__)
 
     async def read(self) -> KnowledgeGraph:
         """The whole graph, archived parts too. Raises StoreError."""
@@ -106,16 +107,17 @@ class Graph(Family):
 
     async def open_nodes(self, names: Iterable[str]) -> KnowledgeGraph:
         """The entities of those names, and the relations that begin or end at them. Raises StoreError."""
-        return _about(await self.read(), set(map(spelled, names)))
+        sought = set(map(spelled, validation.listed("names", names, str)))
+        return _about(await self.read(), sought)
 
     async def search_nodes(self, query: str) -> KnowledgeGraph:
         """The entities that hold the query in their name, type or observations, in whatever case; else those that a
         search for its words finds, or finds a relation of. With their relations. Raises InvalidInput, StoreError."""
+        words_query = validation.query(query, space=self._engine.space, tags=[TAG], limit=MOST_FOUND)
         whole, sought = await self.read(), query.lower()
         texts = {part.name: (part.name, part.entity_type, *part.observations) for part in whole.entities}
         names = {name for name, searched in texts.items() if any(sought in text.lower() for text in searched)}
         if not names and sought.strip():
-            words_query = validation.query(query, space=self._engine.space, tags=[TAG], limit=MOST_FOUND)
             parts = [_part(hit.memory) for hit in await self._engine.find(words_query, is_search=True)]
             names = {name for one in parts if one is not None for name in _ends(one)}
         return _about(whole, names)

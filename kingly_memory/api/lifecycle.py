@@ -148,8 +148,10 @@ class LifecycleVerbs(Family):
         """
         from kingly_memory.router import purging
 
+        if whole_project not in (True, False):  # not even by mistake
+            raise InvalidInput("whole_project", "is neither true nor false")
         choices = {"key_or_id": key_or_id, "tags": tags, "context_id": context_id, "by_agent": by_agent, "user": user}
-        if tags is not None and not list(tags):
+        if tags is not None and not validation.tag_list("tags", tags):
             raise InvalidInput("tags", "are none; name one, or the whole project")
         if sum(value is not None for value in choices.values()) + whole_project != 1:
             raise InvalidInput(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, example, verb
 from kingly_memory.errors import InvalidInput
+from kingly_memory.home.own_files import named_path
 from kingly_memory.models import OUTBOX_STATES, JsonObject, LinkState
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ class RemoteVerbs(Family):
         remotes; not the vectors' model, settings and tokens. `kingly-memory backup restore FILE` puts it back. Raises
         InvalidInput, StoreError.
         """
-        engine = self._engine
+        path, engine = named_path("file", file), self._engine
         await engine.opened()
         await engine.flush()
-        return await asyncio.to_thread(engine.store.backup, Path(file))
+        return await asyncio.to_thread(engine.store.backup, path)
 
     async def await_vectors(self, timeout: float | None = None) -> bool:
         """Wait until every memory can be found by its meaning, `timeout` seconds at most; False when that is not so,

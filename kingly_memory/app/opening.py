@@ -16,6 +16,7 @@ from kingly_memory.api.agents import AgentVerbs
 from kingly_memory.api.attention import AttentionVerbs
 from kingly_memory.api.remotes import RemoteVerbs
 from kingly_memory.dataclass import replace
+from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place
 from kingly_memory.models import project_and_user, space_of
 from kingly_memory.observe import Observer
@@ -109,6 +110,8 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         from kingly_memory.router.engine import Engine
         from kingly_memory.router.runtime import Runtime
 
+        if not isinstance(settings, Settings | None):
+            raise InvalidInput("settings", f"expected Settings, not {type(settings).__name__}")
         place = parts.secured(place)
         chosen = settings or Settings.from_environment(home=place.home)
         for folder in () if settings else inert(place.home):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from kingly_memory.errors import StoreUntrusted, StoreUnwritable
+from kingly_memory.errors import InvalidInput, StoreUntrusted, StoreUnwritable
 
 PROJECT_FOLDER = ".kingly"
 OWN_FOLDERS = (PROJECT_FOLDER, "kingly")
@@ -27,6 +27,20 @@ FIRST_PAUSE_S, LEAST_PAUSE_S = 0.001, 0.000_3
 """Between two looks at a lock."""
 _UNFINISHED = ".kingly-unfinished"
 _FOLDER_WAIT_S = 1.0
+
+
+def named_path(field: str, path: object) -> Path:
+    """What a caller names as a path, there or not. Raises InvalidInput for what can be none."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(field, f"expected a path, not {type(path).__name__}")
+    try:
+        named = Path(path).expanduser()
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # to be said by whoever uses it
+            named.lstat()
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise InvalidInput(field, f"{str(path)[:80]!r} cannot be used ({cause})") from None
+    return named
 
 
 def is_made(home: Path) -> bool:

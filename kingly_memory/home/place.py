@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.home.own_files import named_path
 from kingly_memory.models import RemoteUse, project_and_user, space_of
 from kingly_memory.text.writing import spelled
 
@@ -82,23 +83,26 @@ class Place:
         folder = nearest_project(here)
         named_home = (env.get("KINGLY_HOME") or None) if home is None else home
         if named_home is not None:
-            if not isinstance(named_home, str | os.PathLike):
-                raise InvalidInput("home", f"expected a path, not {type(named_home).__name__}")
-            if not os.fspath(named_home):  # a variable that is not set, perhaps
+            if named_home == "":  # a variable that is not set, perhaps
                 raise InvalidInput("home", "is empty; name a folder, or leave it out for the usual one")
-            chosen_home = absolute(named_home)
+            chosen_home = absolute(named_path("home", named_home))
         elif folder is not None:
             chosen_home = folder / HOME_FOLDER
         else:
             chosen_home = user_data_folder(env) / "memory"
         # A home inside a project folder names the project, wherever the process was started.
         owner = chosen_home.parents[1] if chosen_home.parts[-2:] == HOME_FOLDER.parts else folder
-        named = project or env.get("KINGLY_PROJECT")
+        names = {"project": project, "agent": agent, "user": user}
+        for name in [one for one, said in names.items() if not said]:
+            names[name] = text = env.get(f"KINGLY_{name.upper()}") or ""
+            if any("\ud800" <= letter <= "\udfff" for letter in text):  # two users must not become one
+                raise InvalidInput(name, f"KINGLY_{name.upper()} has bytes that are no UTF-8")
+        named = names["project"]
         place = cls(
             home=chosen_home,
             project=spelled(named or (owner.name if owner else "") or "default"),
-            agent=spelled(agent or env.get("KINGLY_AGENT") or "") or None,
-            user=spelled(user or env.get("KINGLY_USER") or "") or None,
+            agent=spelled(names["agent"] or "") or None,
+            user=spelled(names["user"] or "") or None,
             is_named_by_folder=not named and owner is not None,
         )
         addresses = (env.get("KINGLY_REMOTE") or None) if remote is None else remote
@@ -144,6 +148,10 @@ def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None,
     env = os.environ if environment is None else environment
     token, path = env.get("KINGLY_HUB_TOKEN"), env.get("KINGLY_HUB_TOKEN_FILE")
     return token or None, Path(path) if path and not token else None
+
+
+HUB_LOCK = "hub.lock"
+"""A file of every home that a hub has served."""
 
 
 def hub_home() -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.home.own_files import is_made
+from kingly_memory.home.own_files import is_made, named_path
 from kingly_memory.home.secret_file import secret
 from kingly_memory.models import JsonObject
 
@@ -112,7 +112,7 @@ def _with_tokens(
             *others,
         ]
         shown, path = next((way for way in ways if any(way)), (None, None))
-        file = None if path is None else Path.cwd() / Path(path).expanduser()
+        file = None if path is None else Path.cwd() / named_path("token_file", path)
         chosen.append(RemotePlace(label, address, shown, file))
     return tuple(chosen)
 

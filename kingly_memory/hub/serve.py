@@ -19,7 +19,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreBusy
 from kingly_memory.extras import require
 from kingly_memory.home.own_files import make_folder, writing_to
-from kingly_memory.home.place import hub_home
+from kingly_memory.home.place import HUB_LOCK, hub_home
 from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
@@ -136,7 +136,7 @@ def _where(home: Path, address: str | None) -> str:
 def _stay_alone(home: Path, stack: ExitStack) -> None:
     """A home has one hub: several of them share a PostgreSQL."""
     try:
-        stack.enter_context(locked(home / "hub.lock", 0))
+        stack.enter_context(locked(home / HUB_LOCK, 0))
     except StoreBusy:
         problem = f"{home} is being served by another hub; stop that one or name another home"
         raise InvalidSetting("home", problem) from None

@@ -198,7 +198,8 @@ class View:
     def timeline(self, limit: int, before: int | None) -> list[Happened]:
         """The lines of the change feed that are of this space, back from `before`."""
         reader, space, found = self._store.reader, self._station.space, list[Happened]()
-        last = reader.last_change() if before is None else before - 1
+        start = None if before is None else validation.count("before", before, least=0, most=LAST_POSITION)
+        last = reader.last_change() if start is None else start - 1
         oldest = max(last - MOST_CHANGES, 0)
         rows: dict[str, Row | None] = {}
         while last > oldest and len(found) < limit:
@@ -429,6 +430,7 @@ class View:
         from kingly_memory.router.delivery.moves import DOCUMENT, outbox_of_documents
         from kingly_memory.router.delivery.outbox import OutboxEntry  # no other reading needs to know deliveries
 
+        states = validation.texts("states", states)
         for state in states:
             if state not in OUTBOX_STATES:
                 problem = f"{validation.shown(state)!r} is unknown; choose one of {', '.join(OUTBOX_STATES)}"

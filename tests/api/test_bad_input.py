@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from kingly_memory import MemoryRouter
 from kingly_memory.api.declared import VERBS
 from kingly_memory.declare import NOT_GIVEN, Parameter, Verb
 from kingly_memory.errors import InvalidInput
+from kingly_memory.graph import Relation
 from kingly_memory.server.tools import read, tool_verbs
 from tests.cli_runner import Run
 
@@ -96,3 +98,42 @@ def test_a_tool_refuses_what_its_arguments_cannot_be(verb: Verb) -> None:
         if one.default is NOT_GIVEN:
             with pytest.raises(InvalidInput, match=f"^{one.tool_name}: is missing$"):
                 read(verb, {name: value for name, value in example.items() if name != one.tool_name})
+
+
+# --- the methods of Python --------------------------------------------------------------------------------------------
+
+PATHS: list[Any] = [5, b"x", "\0", "\ud800", "a" * 300, "~no-such-user/x"]
+
+
+@pytest.mark.parametrize("wrong", PATHS, ids=lambda one: ascii(one)[:12])
+async def test_what_can_be_no_path_is_refused(memory: MemoryRouter, wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^file: "):
+        await memory.backup(wrong)
+    with pytest.raises(InvalidInput, match=r"^home: "):
+        MemoryRouter.open(wrong)
+    with pytest.raises(InvalidInput, match=r"^token_file: "):
+        MemoryRouter.open(remote="http://127.0.0.1:9", token_file=wrong)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "before": lambda memory: memory.timeline(before=10**30),
+    "states": lambda memory: memory.outbox(5),
+    "tags": lambda memory: memory.purge(tags=5),
+    "whole_project": lambda memory: memory.purge("k", whole_project="no"),
+    "settings": lambda memory: memory.open(settings={"durability": "process"}),
+    "entities": lambda memory: memory.graph.create_entities([("Ann", "person")]),
+    "relations": lambda memory: memory.graph.create_relations(Relation("Ann", "Bob", "knows")),
+    "observations": lambda memory: memory.graph.add_observations("Ann"),
+    "names": lambda memory: memory.graph.open_nodes(5),
+    "query": lambda memory: memory.graph.search_nodes(5),
+    "places": lambda memory: memory.documents.get_many(["namespace"]),
+    "documents": lambda memory: memory.documents.touch(["key"]),
+    "agreeing": lambda memory: memory.debate("topic").conclude("done", agreeing=5),
+}
+
+
+@pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize("field", CALLS)
+async def test_a_method_refuses_what_its_arguments_cannot_be(memory: MemoryRouter, field: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{field}: "):
+        await CALLS[field](memory)

@@ -148,6 +148,13 @@ def test_keys_and_texts_with_bytes_that_are_no_utf8_are_refused(run: Run, argv: 
     assert (ran.code, "has bytes that are no UTF-8" in ran.err) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["project", "user", "agent"])
+def test_so_are_names_of_the_environment(run: Run, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"KINGLY_{name.upper()}", "u\udcff")
+    said = f"kingly-memory: {name}: KINGLY_{name.upper()} has bytes that are no UTF-8\n"
+    assert (run("store", "x").err, run("store", "x", f"--{name}", "other").code) == (said, 0)
+
+
 # --- docs/cli.md, docs/settings.md and docs/mcp.md --------------------------------------------------------------------
 
 

@@ -188,7 +188,7 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
 
 def test_a_name_that_no_file_can_have_is_one_sentence(run: Run) -> None:
     ran = run("list", "--home", "a" * 300)
-    assert (ran.code, ran.err.endswith(" cannot be used (File name too long)\n")) == (1, True)
+    assert (ran.code, ran.err.endswith(" cannot be used (File name too long)\n")) == (2, True)
 
 
 def test_a_folder_that_was_removed_meanwhile_is_one_sentence(

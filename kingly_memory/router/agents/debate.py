@@ -100,13 +100,13 @@ class Debate:
         """Phase 7: the outcome goes to SLOW and into the memory of debates, with the objection of each agent that
         dissents. What came in and was heard has served, and a tier that is too full is consolidated. Raises
         InvalidInput, StoreError."""
-        objections = dict(dissents or {})
+        agreeing, objections = validation.texts("agreeing", agreeing), dict(dissents or {})
         referenced = list(self._referenced.values())
         record = ConsensusRecord(
             self.topic,
             conclusion,
             confidence=confidence,
-            agreeing_agents=tuple(agreeing),
+            agreeing_agents=agreeing,
             participating_agents=(*agreeing, *objections),
             rounds=max(self.rounds, 1),
             key_claims=[entry.content for entry in referenced],
