@@ -56,6 +56,26 @@ def test_entities_and_relations_of_the_reference_server_are_memories(run: Run, t
     assert {"Ann maintains Kingly", "Ann knows nobody"} < texts
 
 
+@pytest.mark.requirement("N20")
+@pytest.mark.parametrize(
+    ("name", "text", "bad"),
+    [
+        (
+            "all.json",
+            json.dumps([{**MEM0, "memory": None}, MEM0, {"user_id": "ann"}, None]),
+            ["item 1", "item 3", "item 4"],
+        ),
+        ("memory.json", '{"type": "entity", "name": "Ann", "entityType": "person"}', ["line 1"]),
+    ],
+)
+def test_what_is_odd_in_a_file_of_another_program_is_named(
+    run: Run, tmp_path: Path, name: str, text: str, bad: list[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    taken = run("import", str(tmp_path / name), "--json").json
+    assert (taken["stored"], [one["place"] for one in taken["problems"]]) == (text.count("likes tea"), bad)
+
+
 def test_standard_input_is_jsonl_whose_bad_lines_are_numbered_or_one_text(run: Run) -> None:
     ran = run("import", "-", stdin=b'{"content": "one"}\nno json\n{"content": "two"}\n')
     assert (ran.code, "2 new" in ran.out) == (1, True)

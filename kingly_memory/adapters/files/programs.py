@@ -182,8 +182,7 @@ def _session_note(
 def mem0(content: Any) -> Iterator[JsonObject] | None:
     """What it answers to `get_all` and writes as an export. `as_line` reads each memory."""
     held = content.get("results", content.get("memories")) if isinstance(content, Mapping) else content
-    is_mem0 = isinstance(held, list) and held and all(_is_mem0(item) for item in held)
-    return iter(held) if is_mem0 else None
+    return iter(held) if isinstance(held, list) and any(map(_is_mem0, held)) else None
 
 
 def _is_mem0(data: Any) -> bool:
@@ -276,6 +275,8 @@ def as_line(data: Mapping[str, Any]) -> JsonObject | None:
             "scope": scope,
         }
     part = graph.from_json(data)
+    if part is None and (kind := data.get("type")) in ("entity", "relation"):
+        raise InvalidInput(kind, "has not all fields that the reference memory server writes")
     if part is None:
         return None
     called = (part.name,) if isinstance(part, graph.Entity) else part
