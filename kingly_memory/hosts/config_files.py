@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -48,14 +49,21 @@ def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetim
 
 
 def remove(snippets: Sequence[Snippet], *, project: Path, now: datetime) -> list[Written]:
-    """Take out of each file what `write` has put into it, and delete a file that holds nothing else. Raises
-    InvalidInput as `write` does."""
+    """Take out of each file what `write` has put into it, and delete a file that holds nothing else, with the folders
+    around it that are empty then. Raises InvalidInput as `write` does."""
     to_do = "Take out by hand what is called kingly-memory"
     changes = [_change(one.path, project, partial(stripped, format=one.format), to_do) for one in snippets]
-    return [
+    taken = [
         _written(change._replace(after=change.after or None if change.before else change.before), now)
         for change in changes
     ]
+    for path in [one.path for one in taken if one.deleted]:
+        with suppress(OSError):  # up to a folder that holds something else
+            for folder in path.parents:
+                if any(kept.resolve().is_relative_to(folder) for kept in (project, Path.home())):
+                    break
+                folder.rmdir()
+    return taken
 
 
 def _change(path: Path, project: Path, changed: Callable[[str], str], to_do: str) -> _Change:

@@ -675,6 +675,7 @@ def test_what_was_made_is_deleted_and_a_second_time_changes_nothing(
     made = run("config", host, "--write", "--json").json["files"]
     ran = run("config", host, "--remove")
     assert (ran.code, files_below(tmp_path)) == (0, [])
+    assert [*project.iterdir(), *Path.home().iterdir()] == [project / ".git"]
     assert ran.out.splitlines() == [f"deleted {one['path']}, which held nothing else" for one in made]
     again = run("config", host, "--remove")
     assert again.out.splitlines() == [f"{one['path']} holds nothing of Kingly Memory" for one in made]
