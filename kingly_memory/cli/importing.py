@@ -20,7 +20,6 @@ from kingly_memory.adapters.files import detect, notes, old_home
 from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.adapters.local import old_home as local_home
-from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, routing
@@ -50,8 +49,6 @@ def import_(options: Options, out: Output) -> int:
     place, path = place_of(options, out), Path(options.path)
     if options.watch and not path.is_dir():
         raise InvalidInput("watch", f"{path} is no folder; name the folder of notes that is to be watched")
-    if not options.dry_run:
-        parts.makeable(place)
     with (
         _file_of_standard_input() if options.path == "-" else nullcontext(path) as read,
         _written_to(place, dry_run=options.dry_run) as written_to,

@@ -247,6 +247,7 @@ def _editor() -> list[str]:
 @contextmanager
 def _edited(memory: Memory, command_line: Sequence[str], home: Path, out: Output) -> Iterator[str]:
     """What the editor has made of the text. Where the block raises, that is kept in a file."""
+    import shutil
     import subprocess
     from tempfile import mkstemp
 
@@ -262,7 +263,7 @@ def _edited(memory: Memory, command_line: Sequence[str], home: Path, out: Output
             raise InvalidInput("EDITOR", f"{command_line[0]!r} cannot be started ({error.strerror})") from None
         if code:
             raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
-        yield file.read_bytes().decode().rstrip("\n")
+        yield file.read_bytes().decode("utf-8-sig").rstrip("\n")
     except OSError as error:
         raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
     except (KinglyMemoryError, ValueError, KeyboardInterrupt) as error:
@@ -274,7 +275,7 @@ def _edited(memory: Memory, command_line: Sequence[str], home: Path, out: Output
         raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
     finally:
         if not is_kept:
-            file.unlink(missing_ok=True)
+            shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:

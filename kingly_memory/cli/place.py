@@ -20,7 +20,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.home.own_files import is_made
-from kingly_memory.home.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place
+from kingly_memory.home.place import DEFAULT_ENDPOINT, HOME_FOLDER, HUB_LOCK, Place
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
 from kingly_memory.settings import Settings, inert
 from kingly_memory.text.writing import counted
@@ -99,6 +99,8 @@ def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
         value = getattr(options, parameter.dest)
         if parameter.arg.reads_input and value in ("-", ["-"]):
             value = standard_input(parameter.name)
+        elif parameter.arg.metavar == "FILE" and value == "-":
+            raise InvalidInput(parameter.name, "nothing is written to standard output; name a file")
         elif parameter.arg.is_sentence:
             value = " ".join(value)
         elif parameter.type == "object" and value is not None:
@@ -168,7 +170,7 @@ def standard_input(field: str) -> str:
         remedy = "that are stored; split it" if is_stored else "that are read; give the part that matters"
         raise InvalidInput(field, f"has more than the {limit:,} bytes {remedy}")
     try:
-        return read.decode(errors="strict" if is_stored else "replace")
+        return read.decode("utf-8-sig", "strict" if is_stored else "replace")
     except UnicodeDecodeError as error:
         raise InvalidInput(field, f"is not UTF-8 (byte {error.start + 1:,}); convert it first, as with iconv") from None
 
@@ -259,11 +261,8 @@ def asked(
         opened: Any = reading(place, out)
     else:
         only_reads = verb.only_reads(fields) if reads is None else reads
-        if reads is None and verb.reads is not True:  # else it answers also where nothing can be written down
-            from kingly_memory.app import parts
-
-            parts.makeable(place)
-        opened = routing(place, out, reads=only_reads, of_embedder=of_embedder)
+        makes = reads is None and verb.reads is not True  # else it answers also where nothing can be written down
+        opened = routing(place, out, reads=only_reads, makes=makes, of_embedder=of_embedder)
     with opened as memory:
         yield verb.found(verb.call(memory, fields), fields), memory
 
@@ -306,29 +305,39 @@ def elsewhere(options: Options, out: Output) -> Elsewhere | None:
     else:
         name = "NAME"
         theirs = f"{many} of {len(held)} other projects (`{command(whole, 'projects list')}`)"
-    how = command(whole, "projects rename" if is_all else "projects merge", name, place.project)
+    to_do = command(whole, "projects rename" if is_all else "projects merge", name, place.project)
+    to_do = f"if its folder was called {name} before: `{to_do}`"
+    if (place.home / HUB_LOCK).exists():
+        to_do = f"it is a hub's: `{command(options.but(project=name), 'list')}` shows what is there"
     nothing = f"project {place.project!r} has no memories, and " if is_all else ""
-    return Elsewhere(f"{nothing}this home holds {theirs}", f"if its folder was called {name} before: `{how}`", is_all)
+    return Elsewhere(f"{nothing}this home holds {theirs}", to_do, is_all)
 
 
 @contextmanager
 def routing(
-    place: Place, out: Output | None = None, *, by_meaning: bool = False, reads: bool = False, of_embedder: bool = False
+    place: Place,
+    out: Output | None = None,
+    *,
+    by_meaning: bool = False,
+    reads: bool = False,
+    makes: bool | None = None,
+    of_embedder: bool = False,
 ) -> Iterator[SyncMemoryRouter]:
     """The router, with its warnings as notes on `out`, if there is one. What only `reads` sends remotes nothing but its
-    question.
+    question. Raises InvalidInput where it `makes` a home, as all does that not only reads, and none can be made.
 
     Only `by_meaning` it has vectors, and where these are light: the memories that other commands store get theirs from
     whoever searches next. What is `of_embedder` has them whatever they cost, and waits for none.
     """
+    from kingly_memory.app import parts
     from kingly_memory.blocking import SyncMemoryRouter
 
+    if makes or (makes is None and not reads):
+        parts.makeable(place)
     if reads:
         place = replace(place, remote_use=RemoteUse.ASK)
     settings = Settings.from_environment(home=place.home)
     if by_meaning:
-        from kingly_memory.app import parts
-
         by_meaning = parts.light_vectors_name(settings) is not None
     if not (by_meaning or of_embedder):
         settings = replace(settings, embedder="none")

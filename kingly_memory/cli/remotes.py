@@ -150,9 +150,12 @@ def embedder_status(options: Options, out: Output) -> Answer:
 
 
 def embedder_rebuild(options: Options, out: Output) -> Answer:
+    from kingly_memory.app.parts import makeable
+
     def progress(waiting: int) -> None:
         out.progress(f"{counted(waiting, 'memory')} to go")
 
+    makeable(place_of(options, out))
     data = answered(options, out, of_embedder=True, reads=True, progress=progress)
     return Answer(data, _embedder_lines(data, options))
 

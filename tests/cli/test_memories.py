@@ -47,6 +47,18 @@ def test_standard_input_is_stored_byte_for_byte(run: Run) -> None:
     assert run("get", "k", "--json").json["content"] == text
 
 
+def test_a_byte_order_mark_of_standard_input_is_no_part_of_the_text(run: Run) -> None:
+    run("store", "-", "--key", "k", stdin=b"\xef\xbb\xbftwo reviews")
+    assert run("get", "k", "--json").json["content"] == "two reviews"
+
+
+def test_a_backup_is_not_written_to_standard_output(run: Run, project: Path) -> None:
+    run("store", "x")
+    said = "kingly-memory: file: nothing is written to standard output; name a file\n"
+    assert (run("backup", "create", "-").err, (project / "-").exists()) == (said, False)
+    assert run("backup", "create", "./-").code == 0
+
+
 def test_standard_input_that_is_not_utf_8_is_refused(run: Run) -> None:
     said = "kingly-memory: content: is not UTF-8 (byte 4); convert it first, as with iconv\n"
     assert run("store", "-", stdin=b"caf\xe9").err == said

@@ -134,6 +134,7 @@ def test_a_text_is_changed_in_the_editor(run: Run, deploy: str, editor: Path) ->
         ("true", "nothing was changed\n"),
         ("false", "kingly-memory: EDITOR: 'sh' ended with exit code 1; nothing was changed\n"),
         ("rm $1", "kingly-memory: EDITOR: left no file (No such file or directory); nothing was changed\n"),
+        ("rm $1; mkdir $1", "kingly-memory: EDITOR: left no file (Is a directory); nothing was changed\n"),
         ("> $1", "kingly-memory: content: is empty; say what is to be remembered\n"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.home.place import HUB_LOCK
 from kingly_memory.models import Scope
 from kingly_memory.router import projects
 from kingly_memory.settings import Pace, Settings
@@ -252,6 +253,12 @@ def test_a_home_whose_memories_lie_under_the_former_name_of_its_folder_says_so(
     assert "holds" not in run(*here, "--project", "another").err
     monkeypatch.setenv("KINGLY_PROJECT", "another")
     assert "holds" not in run(*here).err
+
+
+def test_a_home_of_a_hub_is_no_renamed_folder(run: Run, renamed: str) -> None:
+    Path(renamed, HUB_LOCK).touch()
+    how = f"it is a hub's: `kingly-memory list --home {renamed} --project old` shows what is there"
+    assert how in run("list", "--home", renamed).err
 
 
 @pytest.mark.requirement("N9")
