@@ -8,7 +8,7 @@ from pathlib import Path
 from kingly_memory.adapters.local import backup, encryption, keys, sqlite
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.trusted import change_list, is_trusted
-from kingly_memory.app.parts import shown_embedder, trust_home
+from kingly_memory.app.parts import makeable, shown_embedder, trust_home
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, table
 from kingly_memory.cli.place import place_of, routing
@@ -148,7 +148,7 @@ def _held(saved: Backup) -> str:
 
 def encrypt(options: Options, out: Output) -> Answer:
     require("encryption", "encryption")
-    home = place_of(options, out).home
+    home = makeable(place_of(options, out)).home
     store = Folder(home).store
     name = sqlite.key_name_of(store)
     key, where = (None, "") if name is None else keys.find(name, store)

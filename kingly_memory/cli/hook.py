@@ -60,7 +60,7 @@ def run(arguments: Sequence[str], began: float) -> int:
         try:
             options = parse(arguments)
         except Exception as error:  # noqa: BLE001  # a host must not take a wrong option for a veto
-            _note("hook", error, None)
+            _note("", error, None)
             return 0
         if options.help is not None:
             sys.stdout.write(f"{options.help}\n")

@@ -315,6 +315,11 @@ def test_a_wrong_command_line_is_silence_and_no_veto(arguments: list[str], proje
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
+def test_a_failure_of_a_command_line_that_cannot_be_read_is_that_of_no_event(project: Path) -> None:
+    run(["hook", "--bogus"], time.monotonic())
+    assert [one.event for one in hook_log.failures(datetime.now(UTC))] == [""]
+
+
 def test_an_event_that_only_the_json_names_is_answered(project: Path) -> None:
     store(project, "Deploys need two reviews")
     given = json.dumps(event("UserPromptSubmit", project, prompt="who has to review a deploy?")).encode()

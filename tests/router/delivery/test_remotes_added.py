@@ -147,7 +147,16 @@ def test_verbs_that_read_answer_where_nobody_can_write(run: Run, server: Scripte
         assert "cannot be made" not in ran.err
         assert (ran.code, argv) == (2 if argv[0] == "get" else 0, argv)
     problem = "home: /proc/nope cannot be made (you may not write to /proc); name a folder that you may write to"
-    for line in ("store x", "sweep", "sweep --dry-run", "sweep --undo", "compact", "embedder rebuild", "purge x --yes"):
+    for line in (
+        "store x",
+        "sweep",
+        "sweep --dry-run",
+        "sweep --undo",
+        "compact",
+        "embedder rebuild",
+        "purge x --yes",
+        "encrypt",
+    ):
         refused = run(*line.split(), "--home", "/proc/nope")
         assert (refused.code, refused.out, refused.err.splitlines()[-1]) == (2, "", f"kingly-memory: {problem}")
 
