@@ -42,6 +42,13 @@ class _ChangeRaisedError(Exception):
 class _Cache(Cache):  # type: ignore[misc]  # diskcache ships no types
     """diskcache over the SQLite that the store needs."""
 
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        try:
+            super().__init__(*arguments, **settings)
+        except BaseException:
+            self.close()  # diskcache leaves that to the collector
+            raise
+
     @property
     def _con(self) -> sqlite3.Connection:
         if not hasattr(self._local, "con"):

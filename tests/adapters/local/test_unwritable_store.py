@@ -271,6 +271,20 @@ def test_read_only_mount_is_searched_and_not_written_to(small_disk: Path) -> Non
     assert "cannot be written (Read-only file system)" in said
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux says which files are open")
+def test_a_store_that_cannot_be_begun_leaves_no_file_open(home: Path) -> None:
+    store, (soft, hard) = opened(home), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+    try:
+        with pytest.raises(StoreUnwritable) as refused:  # as long as it is held, nothing is collected
+            put(store, memory())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "nothing was stored" in str(refused.value)
+    named = [file.readlink() for file in Path("/proc/self/fd").iterdir() if file.is_symlink()]
+    assert [file for file in named if file.is_relative_to(home / "store")] == []
+
+
 @pytest.mark.requirement("UNI-010")
 def test_file_that_may_not_grow_refuses_clearly_and_goes_on_when_it_may(home: Path) -> None:
     store = opened(home)
