@@ -15,6 +15,7 @@ from kingly_memory.cli.output import Answer, Output, table
 from kingly_memory.cli.place import place_of
 from kingly_memory.dataclass import replace
 from kingly_memory.extras import require
+from kingly_memory.home.own_files import named_path
 from kingly_memory.home.place import hub_home, hub_store, hub_token, mcp_token
 from kingly_memory.models import RemoteUse
 from kingly_memory.settings import Settings
@@ -29,21 +30,25 @@ _METRIC = re.compile(
 
 def hub(options: Options, out: Output) -> int:
     """Serve until stopped. The token is that of --token-file or KINGLY_HUB_TOKEN; `--home` is the hub's own."""
-    require("hub", "`kingly-memory hub`")
+    home = _home(options)
     from kingly_memory.hub.serve import run_hub  # starlette and numpy, which no other command needs
     from kingly_memory.page.hub.serve import places
 
     token, token_file = hub_token() if options.token_file is None else (None, Path(options.token_file))
+    tokens_file, tls_cert, tls_key = (
+        named_path(name, given) if (given := getattr(options, name)) else None
+        for name in ("tokens_file", "tls_cert", "tls_key")
+    )
     run_hub(
-        Path(options.home) if options.home else None,
+        home,
         options.host,
         options.port,
         token=token,
         token_file=token_file,
-        tokens_file=Path(options.tokens_file) if options.tokens_file else None,
+        tokens_file=tokens_file,
         store=options.store or hub_store(),
-        tls_cert=Path(options.tls_cert) if options.tls_cert else None,
-        tls_key=Path(options.tls_key) if options.tls_key else None,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
         access_log=options.access_log,
         until_eof=options.until_eof,
         as_json=out.as_json,
@@ -216,4 +221,4 @@ def hub_quota(options: Options, out: Output) -> Answer:
 
 def _home(options: Options) -> Path:
     require("hub", "`kingly-memory hub`")
-    return Path(options.home) if options.home else hub_home()
+    return named_path("home", options.home) if options.home else hub_home()

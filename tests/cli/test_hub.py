@@ -133,6 +133,8 @@ def test_a_wrong_token_is_said_and_loses_nothing(run: Run, hub: str, tmp_path: P
         (["--port", "70000"], "70000 is outside 0 to 65535"),
         (["--tokens-file", "missing.json"], "missing.json cannot be read"),
         (["--token-file", "missing"], "missing cannot be read"),
+        (["--tls-cert=~/missing", "--tls-key=~/missing"], "user/missing cannot be read"),
+        (["--tokens-file=~no-such-user/x"], "tokens-file: '~no-such-user/x' cannot be used"),
     ],
 )
 def test_a_hub_that_must_not_run_says_why(options: list[str], words: str) -> None:
@@ -140,6 +142,12 @@ def test_a_hub_that_must_not_run_says_why(options: list[str], words: str) -> Non
     assert ran.code == 2
     assert words in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_the_home_of_a_hub_may_be_named_from_that_of_its_user(run: Run, isolated_environment: Path) -> None:
+    """A shell leaves the ~ behind a = to us."""
+    assert run("hub", "quota", "ann", "5", "--home=~/hub").code == 0
+    assert ((Path.home() / "hub").is_dir(), [*isolated_environment.iterdir()]) == (True, [])
 
 
 @pytest.mark.requirement("N7")
