@@ -29,14 +29,16 @@ _UNFINISHED = ".kingly-unfinished"
 _FOLDER_WAIT_S = 1.0
 
 
-def named_path(field: str, path: object) -> Path:
-    """What a caller names as a path, there or not. Raises InvalidInput for what can be none."""
+def named_path(field: str, path: object, *, later: bool = False) -> Path:
+    """What a caller names as a path, there or not. Raises InvalidInput for what can be none; the system is not asked
+    for one that is used `later`, which may lie where nothing answers now."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidInput(field, f"expected a path, not {type(path).__name__}")
     try:
         named = Path(path).expanduser()
-        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # to be said by whoever uses it
-            named.lstat()
+        if not later:
+            with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # to be said by whoever uses it
+                named.lstat()
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         cause = getattr(error, "strerror", None) or error
         raise InvalidInput(field, f"{str(path)[:80]!r} cannot be used ({cause})") from None

@@ -112,7 +112,7 @@ def _with_tokens(
             *others,
         ]
         shown, path = next((way for way in ways if any(way)), (None, None))
-        file = None if path is None else Path.cwd() / named_path("token_file", path)
+        file = None if path is None else Path.cwd() / named_path("token_file", path, later=True)
         chosen.append(RemotePlace(label, address, shown, file))
     return tuple(chosen)
 

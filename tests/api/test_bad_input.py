@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import MemoryRouter
+from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.api.declared import VERBS
 from kingly_memory.declare import NOT_GIVEN, Parameter, Verb
 from kingly_memory.errors import InvalidInput
@@ -111,8 +111,16 @@ async def test_what_can_be_no_path_is_refused(memory: MemoryRouter, wrong: Any) 
         await memory.backup(wrong)
     with pytest.raises(InvalidInput, match=r"^home: "):
         MemoryRouter.open(wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, b"x", "~no-such-user/x"])
+def test_what_can_be_no_file_of_a_token_is_refused_and_one_that_cannot_be_read_keeps_nobody_from_storing(
+    wrong: Any,
+) -> None:
     with pytest.raises(InvalidInput, match=r"^token_file: "):
         MemoryRouter.open(remote="http://127.0.0.1:9", token_file=wrong)
+    with SyncMemoryRouter.open(remote="http://127.0.0.1:9", token_file="a" * 300) as memory:
+        assert memory.store("x").layers == ("local",)
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {
