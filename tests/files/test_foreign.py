@@ -66,6 +66,11 @@ def test_entities_and_relations_of_the_reference_server_are_memories(run: Run, t
             ["item 1", "item 3", "item 4"],
         ),
         ("memory.json", '{"type": "entity", "name": "Ann", "entityType": "person"}', ["line 1"]),
+        (
+            "memory.json",
+            '[]\n{"type": "relation", "from": "Ann", "to": "tea", "relationType": "likes tea"}',
+            ["line 1"],
+        ),
     ],
 )
 def test_what_is_odd_in_a_file_of_another_program_is_named(

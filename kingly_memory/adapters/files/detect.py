@@ -192,8 +192,6 @@ def _is_jsonl(path: Path) -> bool:
     """True when one of the first lines makes an entry; others may be wrong, but for those of a single JSON value."""
     with opened(path) as file:
         first = [line for line in islice(lines(file, FIRST_LINE_BYTES), LINES_LOOKED_AT) if line]
-    if not first or first[0].lstrip().startswith(b"["):
-        return False
     values = [_or_none(json_value, line) for line in first]
     is_any = any(map(jsonl.is_entry, values))
     return is_any and (values[0] is not None or _or_none(document, path) is None)
