@@ -187,6 +187,24 @@ class RouterClosed(KinglyMemoryError):
         )
 
 
+class CalledWithin(KinglyMemoryError):
+    """An observer or a model called back into the `SyncMemoryRouter` that called it, whose thread would wait for
+    itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an observer or a model of a SyncMemoryRouter cannot call one on the thread that it is called on; "
+            "have another thread do that"
+        )
+
+
+class NoEventLoop(KinglyMemoryError):
+    """A `MemoryRouter` was used where no event loop of asyncio runs."""
+
+    def __init__(self) -> None:
+        super().__init__("MemoryRouter needs asyncio, whose event loop does not run here; SyncMemoryRouter needs none")
+
+
 class RemoteError(KinglyMemoryError):
     """The remote did not do what was asked. Local work is never affected.
 

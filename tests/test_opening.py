@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory import KinglyMemoryError, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -113,6 +114,31 @@ def test_another_event_loop_is_told_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("N15")
+def test_where_no_event_loop_of_asyncio_runs_a_verb_says_what_needs_none(tmp_path: Path) -> None:
+    with pytest.raises(KinglyMemoryError, match="needs asyncio, whose event loop does not run here"):
+        opened(tmp_path).store("fog").send(None)  # as trio would
+
+
+@pytest.mark.requirement("N15")
+@pytest.mark.parametrize("first", ["goes on", "stands still", "is closed"])
+def test_another_event_loop_may_close_it(tmp_path: Path, before: set[threading.Thread], first: str) -> None:
+    memory, loop = opened(tmp_path), asyncio.new_event_loop()
+    loop.run_until_complete(memory.store("fog"))
+    if first == "is closed":
+        loop.close()
+    running = threading.Thread(target=loop.run_forever)
+    if first == "goes on":
+        running.start()
+    asyncio.run(memory.close())
+    if first == "goes on":
+        loop.call_soon_threadsafe(loop.stop)
+        running.join()
+        assert not asyncio.all_tasks(loop)
+    assert our_threads() <= before
+    loop.close()
+
+
+@pytest.mark.requirement("N15")
 def test_code_that_does_not_await_needs_no_with(tmp_path: Path, before: set[threading.Thread]) -> None:
     memory = opened_sync(tmp_path)
     memory.store("fog at sea", key="k")
@@ -160,6 +186,29 @@ def test_the_end_of_the_event_loop_closes_what_nobody_closed(tmp_path: Path, bef
 
     memory = asyncio.run(use())
     assert memory._engine.runtime.is_closed
+    assert our_threads() <= before
+    with opened_sync(tmp_path) as again:
+        assert uses(again) == 1, "the use of it was written down"
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # asyncio's, of the connection that the loop left
+@pytest.mark.requirement("N15")
+def test_an_event_loop_that_was_closed_with_its_router_keeps_no_other_from_delivering(
+    tmp_path: Path, before: set[threading.Thread]
+) -> None:
+    async def deliver() -> str:
+        async with opened(tmp_path, server.url) as memory:
+            return (await memory.store("more fog", wait=20)).delivery
+
+    with ScriptedRemote() as server:
+        loop = asyncio.new_event_loop()
+        memory = opened(tmp_path, server.url)
+        assert loop.run_until_complete(memory.store("fog at sea", key="k", wait=20)).delivery == "delivered"
+        assert loop.run_until_complete(memory.get("k")) is not None
+        loop.close()
+        assert asyncio.run(deliver()) == "delivered"
+    del memory, loop
+    gc.collect()
     assert our_threads() <= before
     with opened_sync(tmp_path) as again:
         assert uses(again) == 1, "the use of it was written down"

@@ -10,12 +10,12 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from kingly_memory.errors import RouterClosed
+from kingly_memory.errors import CalledWithin, RouterClosed
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
@@ -114,8 +114,7 @@ class Portal:
     def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._router is not None:
             return self._router._call(begin)  # noqa: SLF001  # a portal like this one
-        loop = self._running_loop()
-        waiting = asyncio.run_coroutine_threadsafe(self._run(begin), loop)
+        waiting = self._begin(begin)
         try:
             return waiting.result()
         except CancelledError:
@@ -127,9 +126,7 @@ class Portal:
     async def elsewhere(self, begin: Callable[[MemoryRouter], Coroutine[Any, Any, T]]) -> T:
         """What the portal's loop does for code that another event loop runs. Raises RouterClosed."""
         portal = self._router or self
-        loop = portal._running_loop()  # noqa: SLF001  # a portal like this one
-        running = portal._run(lambda: begin(self._awaiting))  # noqa: SLF001
-        waiting = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(running, loop))
+        waiting = asyncio.wrap_future(portal._begin(lambda: begin(self._awaiting)))  # noqa: SLF001  # as above
         try:
             return await waiting
         except asyncio.CancelledError:
@@ -138,15 +135,18 @@ class Portal:
                 raise
             raise RouterClosed from None
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
+    def _begin(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Start a call on the loop; with the lock held, for the loop must not end before it has been told."""
         with _shared.lock:
+            if threading.current_thread() is _shared.thread:
+                raise CalledWithin
             if self._is_closed:
                 raise RouterClosed
             if self._loop is None:
                 self._pid, self._loop = os.getpid(), _shared.join(self)
             if self._pid != os.getpid():
                 raise RouterClosed("process")
-            return self._loop
+            return asyncio.run_coroutine_threadsafe(self._run(begin), self._loop)
 
 
 class _Thread:
@@ -158,29 +158,29 @@ class _Thread:
 
     def begin_anew(self) -> None:
         """In a forked child too: the parent's thread is not there."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal's handler may call, too
         self._routers: set[Portal] = set()
         """Those that are open, also where nobody else refers to them any more."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None
 
     def join(self, router: Portal) -> asyncio.AbstractEventLoop:
         """With the lock held."""
         _close_at_the_end()
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="kingly-portal", daemon=True)
-            self._thread.start()
+            self.thread = threading.Thread(target=self._loop.run_forever, name="kingly-portal", daemon=True)
+            self.thread.start()
         self._routers.add(router)
         return self._loop
 
     def leave(self, router: Portal) -> None:
         with self.lock:
             self._routers.discard(router)
-            if self._routers or self._loop is None or self._thread is None:
+            if self._routers or self._loop is None or self.thread is None:
                 return
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
+            loop, thread = self._loop, self.thread
+            self._loop = self.thread = None
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 from kingly_memory.cognition.context import ContextRules
-from kingly_memory.errors import KinglyMemoryError, RouterClosed
+from kingly_memory.errors import KinglyMemoryError, NoEventLoop, RouterClosed
 from kingly_memory.lifecycle.decay import StrengthRules
 from kingly_memory.lifecycle.lifetimes import usual_lifetimes
 from kingly_memory.observe import Observer
@@ -113,7 +114,10 @@ class Runtime:
 
     async def open(self) -> None:
         """Open the router, if nobody has. Raises RouterClosed, and what opening raises."""
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise NoEventLoop from None
         if self._opening is None:
             self.loop = loop
             self._opening = asyncio.create_task(self._open(), name="kingly-opening")
@@ -130,6 +134,10 @@ class Runtime:
 
     async def _open(self) -> None:
         """Start what goes on in the background."""
+        for other in tuple(_open):
+            if other.loop is not None and other.loop.is_closed():  # else it leads deliveries that it never makes
+                await other.close()
+        _open.add(self)
         self.in_background(self._flush_regularly(), "flush")
         if self._embedding is not None:
             await self._embedding.prepare()
@@ -188,22 +196,32 @@ class Runtime:
         """`asyncio.run` cancels whatever still runs at its end: a router that nobody closed is closed then."""
         try:
             await asyncio.Event().wait()
-        finally:
-            if not self.is_closed:
-                await self.close()
+        except asyncio.CancelledError:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Give deliveries under way a moment, write down what is buffered, and end every task and thread. Safe to call
-        twice. Whatever fails or is cancelled on the way, the rest is let go of."""
+        twice, and from any event loop. Whatever fails or is cancelled on the way, the rest is let go of."""
         if self.is_closed:
             return
+        is_elsewhere = self.loop not in (None, asyncio.get_running_loop())
+        if is_elsewhere and self.loop is not None and self.loop.is_running():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), self.loop))
+            return
         self.is_closed = True
+        _open.discard(self)
         async with AsyncExitStack() as stack:  # from the last line up
             stack.push_async_callback(asyncio.to_thread, self.services.store.close)
             stack.callback(self.threads.shutdown)
             stack.callback(self.question_threads.shutdown, wait=False, cancel_futures=True)
             if self._embedding is not None:
                 stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
+            for connection in self.remotes.connections:
+                stack.callback(connection.part.stop_leading)
+            if is_elsewhere:  # its loop has ended: no task and no connection of it can be waited for
+                stack.push_async_callback(self._flush_if_possible)
+                return
             stack.push_async_callback(self.remotes.aclose)
             stack.push_async_callback(self._flush_if_possible)
             stack.push_async_callback(self._end_tasks)
@@ -217,3 +235,8 @@ class Runtime:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_open: set[Runtime] = set()
+"""Those of this process that nobody has closed, also where nobody refers to them any more."""
+os.register_at_fork(after_in_child=_open.clear)

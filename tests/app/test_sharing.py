@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory import KinglyMemoryError, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
 from kingly_memory.app import parts
 from kingly_memory.app.portal import on_the_loop
 from kingly_memory.app.reading import open_reader
@@ -100,6 +104,41 @@ def test_closing_a_blocking_router_ends_its_own_calls_alone(tmp_path: Path) -> N
     threads[1].join()
     assert ended == ["closed", "went on"]
     other.close()
+
+
+@pytest.mark.requirement("N15")
+def test_a_call_that_begins_while_another_thread_closes_the_router_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = SyncMemoryRouter.open(tmp_path / "home", False, settings=QUICK)
+    memory.store("fog", key="k")
+    tell, closing = asyncio.run_coroutine_threadsafe, threading.Thread(target=memory.close)
+
+    def tell_late(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Future[Any]:
+        if threading.current_thread() is not closing:
+            closing.start()
+            closing.join(0.2)  # if it can end, it does
+        return tell(work, loop)
+
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", tell_late)
+    with suppress(RouterClosed):
+        memory.get("k")
+    closing.join()
+
+
+@pytest.mark.requirement("N15")
+def test_an_observer_that_calls_the_router_back_is_told_and_waits_for_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def observe(_: object) -> None:
+        with pytest.raises(KinglyMemoryError, match="have another thread do that") as raised:
+            memory.get("k")
+        said.append(str(raised.value))
+
+    memory = SyncMemoryRouter.open(tmp_path / "home", False, settings=QUICK, observers=(observe,))
+    with memory:
+        memory.store("fog", key="k")
+    assert len(said) == 1
 
 
 @pytest.mark.requirement("N11")

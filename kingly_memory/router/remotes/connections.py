@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from kingly_memory.dataclass import dataclass, field, replace
@@ -354,10 +353,7 @@ class Remotes:
 
     async def aclose(self) -> None:
         """Let go of every remote; one that fails at that keeps none of the others."""
-        async with AsyncExitStack() as stack:
-            for one in self.connections:
-                stack.callback(one.part.stop_leading)
-            await _at_once([one.part.remote.aclose() for one in self.connections])
+        await _at_once([one.part.remote.aclose() for one in self.connections])
 
 
 async def _at_once(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
