@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import environment, process
+from tests.cli_runner import Run, environment, process
 
 HEAVY = (
     *("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenacity", "diskcache", "shutil"),
@@ -31,8 +31,8 @@ MODULES = 80
      ["search", "kindd"], ["get", "k"], ["list"], ["status"], ["config"], ["--help"]],
     ids=" ".join,
 )  # fmt: skip
-def test_reading_on_this_machine_loads_nothing_heavy(argv: list[str]) -> None:
-    process("store", "x of a kind", "--key", "k")
+def test_reading_on_this_machine_loads_nothing_heavy(run: Run, argv: list[str]) -> None:
+    run("store", "x of a kind", "--key", "k")
     loaded = loaded_by(argv)
     assert loaded[-1] == "[]"
     assert int(loaded[-2]) <= MODULES
@@ -55,8 +55,8 @@ print(heavy & (set(sys.modules) - given))"""
 
 
 @pytest.mark.requirement("N23")
-def test_a_command_that_knows_the_link_is_offline_asks_no_remote_and_loads_nothing_heavy() -> None:
-    process("store", "x", "--remote", "http://127.0.0.1:9", "--wait", "2")
+def test_a_command_that_knows_the_link_is_offline_asks_no_remote_and_loads_nothing_heavy(run: Run) -> None:
+    run("store", "x", "--remote", "http://127.0.0.1:9", "--wait", "2")
     answer, _, loaded = loaded_by(["search", "x", "--remote", "http://127.0.0.1:9", "--json"])
     assert '"source": "local_fallback"' in answer
     assert loaded == "[]"
@@ -89,25 +89,24 @@ def test_output_that_cannot_be_written_is_said_in_a_sentence(argv: list[str], un
     assert (done.returncode, done.stderr.decode()) == (1, said)
 
 
-def test_exit_codes_tell_success_failure_and_bad_input_apart() -> None:
+def test_exit_codes_tell_success_failure_and_bad_input_apart(run: Run) -> None:
     assert process("store", "x", "--key", "k").code == 0
     assert process("get", "nobody").code == 2
     assert process("store", "x", "--remote", "http://127.0.0.1:9", "--require-remote").code == 1
-    assert process("store", "").code == 2
-    assert process("store").code == 2
+    assert (run("store", "").code, run("store").code) == (2, 2)
 
 
-def test_bytes_that_are_not_utf_8_are_refused_as_arguments_in_one_sentence() -> None:
+def test_bytes_that_are_not_utf_8_are_refused_as_arguments_in_one_sentence(run: Run) -> None:
     argv = [sys.executable.encode(), b"-m", b"kingly_memory", b"store", b"caf\xe9", b"--key", b"k"]
     ran = subprocess.run(argv, env=environment(), capture_output=True, check=False)
     assert (ran.returncode, ran.stdout, b"has bytes that are no UTF-8" in ran.stderr) == (2, b"", True)
     assert len(ran.stderr.splitlines()) == 1
-    assert process("export").rows == []
+    assert run("export").rows == []
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
-def test_no_terminal_encoding_stops_an_answer(encoding: str) -> None:
-    process("store", "naïve 東京", "--key", "k")
+def test_no_terminal_encoding_stops_an_answer(run: Run, encoding: str) -> None:
+    run("store", "naïve 東京", "--key", "k")
     for argv in (["get", "k"], ["search", "naïve"], ["list"]):
         done = subprocess.run(
             [sys.executable, "-m", "kingly_memory", *argv],
@@ -118,8 +117,8 @@ def test_no_terminal_encoding_stops_an_answer(encoding: str) -> None:
         assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_closed_pipe_is_silent() -> None:
-    process("import", str(_many(Path("many.jsonl"))))
+def test_a_closed_pipe_is_silent(run: Run) -> None:
+    run("import", str(_many(Path("many.jsonl"))))
     with subprocess.Popen(
         [sys.executable, "-m", "kingly_memory", "export"],
         env=environment(),
@@ -141,11 +140,11 @@ def test_a_command_works_with_closed_streams(command: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_damaged_store_is_one_sentence() -> None:
-    process("store", "x", "--home", "home")
+def test_a_damaged_store_is_one_sentence(run: Run) -> None:
+    run("store", "x", "--home", "home")
     for path in Path("home").rglob("cache.db*"):
         path.write_bytes(b"garbage" * 1000)
-    ran = process("list", "--home", "home", "--json")
+    ran = run("list", "--home", "home", "--json")
     assert ran.err.startswith("kingly-memory: the memory store in ")
     assert ran.err.count("\n") == 1
     assert "damaged" in ran.err
