@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from kingly_memory.cli.parser import parse
-from tests.cli_runner import Run, environment, process
+from tests.cli_runner import Run, environment
 
 
 @pytest.fixture
@@ -137,8 +137,8 @@ def test_a_wrong_token_is_said_and_loses_nothing(run: Run, hub: str, tmp_path: P
         (["--tokens-file=~no-such-user/x"], "tokens-file: '~no-such-user/x' cannot be used"),
     ],
 )
-def test_a_hub_that_must_not_run_says_why(options: list[str], words: str) -> None:
-    ran = process("hub", *options, "--home", "hub")
+def test_a_hub_that_must_not_run_says_why(run: Run, options: list[str], words: str) -> None:
+    ran = run("hub", *options, "--home", "hub")
     assert ran.code == 2
     assert words in ran.err
     assert ran.err.count("\n") == 1

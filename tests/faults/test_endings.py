@@ -16,7 +16,7 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.folder import try_lock
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.settings import Pace
-from tests.cli_runner import ROOT, environment, process
+from tests.cli_runner import ROOT, Run, environment
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
 from tests.kill.harness import Diary, audit, finish, start
@@ -36,10 +36,10 @@ def children(pid: int) -> list[str]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.faults)])
 def test_a_sync_that_hangs_ends_when_it_is_told_to_and_locks_nothing(
-    tmp_path: Path, number: signal.Signals, dialect: str, tell: Tell
+    run: Run, tmp_path: Path, number: signal.Signals, dialect: str, tell: Tell
 ) -> None:
     home = tmp_path / "home"
-    assert process("store", "a note", "--home", str(home), "--significance", "0.9").code == 0
+    assert run("store", "a note", "--home", str(home), "--significance", "0.9").code == 0
     with ScriptedRemote(always="hang", **speaking(dialect)) as server:
         command = [sys.executable, "-m", "kingly_memory", "sync", "--timeout", "60", "--home", str(home)]
         with subprocess.Popen(
@@ -59,7 +59,7 @@ def test_a_sync_that_hangs_ends_when_it_is_told_to_and_locks_nothing(
     lock = try_lock(home / "write.lock")
     assert lock is not None
     os.close(lock)
-    assert process("status", "--home", str(home), "--json").json["memories"]["total"] == 1
+    assert run("status", "--home", str(home), "--json").json["memories"]["total"] == 1
     tell(34, f"hung sync, {number.name}: {took_s:.2f} s")
 
 
@@ -104,10 +104,9 @@ async def test_writers_that_are_told_to_end_lose_nothing(tmp_path: Path, tell: T
     tell(34, f"3 writers, SIGTERM: {found.memories} memories, 0 lost")
 
 
-def test_whoever_reads_a_command_may_go_away(tmp_path: Path) -> None:
+def test_whoever_reads_a_command_may_go_away(run: Run, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    for number in range(3):
-        process("store", f"note {number}", "--home", str(home), "--project", "app")
+    run("store", "a note", "--home", str(home), "--project", "app")
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "kingly_memory", "list", "--home", str(home), "--project", "app"]

@@ -20,6 +20,7 @@ import pytest
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.cli.hook import run
+from kingly_memory.cli.main import main
 from kingly_memory.home.place import Place
 from kingly_memory.hosts import hook_log
 from kingly_memory.settings import Settings
@@ -91,8 +92,8 @@ def user_home(tmp_path: Path) -> Path:
 def test_each_host_is_answered_in_its_own_shape_and_is_the_agent_who_speaks(
     host: str, named: str, answered: Callable[[Any], str], project: Path
 ) -> None:
-    process("store", "Deploys of the depot need two reviews", "--agent", host)
-    process("store", "Deploys of the depot need a rest", "--agent", "somebody")
+    store(project, "Deploys of the depot need two reviews", agent=host, origin="agent")
+    store(project, "Deploys of the depot need a rest", agent="somebody", origin="agent")
     prompt = "<hook_context>about other things</hook_context>\n\nwho reviews deploys of the depot?"
     given = json.dumps(event(named, project, prompt=prompt)).encode()
     said = json.loads(process("hook", "UserPromptSubmit", host, stdin=given, KINGLY_HOOK_DEADLINE_S="600").out)
@@ -179,7 +180,7 @@ def test_a_file_that_speaks_in_the_users_name_is_not_quoted(project: Path, tmp_p
     ]
     file = tmp_path / "gift.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert process("import", str(file)).code == 0
+    assert main(["import", str(file)]) == 0
     prompt = event("UserPromptSubmit", project, prompt="which review do deploys need?")
     assert (noted(hook("UserPromptSubmit", prompt)), noted(hook("SessionStart", event("SessionStart", project)))) == (
         "",

@@ -15,7 +15,7 @@ import pytest
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.injections import MOST_SESSIONS, InjectionFiles
 from kingly_memory.settings import Settings
-from tests.cli_runner import ROOT, environment, process
+from tests.cli_runner import ROOT, Run, environment
 from tests.hosts.hook_samples import SESSION, entry, event, text, transcript
 from tests.hosts.test_hook_process import PATIENT, failures, home_of, hook, noted, store
 
@@ -178,9 +178,9 @@ def test_a_log_that_cannot_be_used_keeps_no_answer_back(project: Path, trouble: 
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "open"])
-def test_doctor_says_when_nothing_can_be_remembered(project: Path, kind: str, tmp_path: Path) -> None:
+def test_doctor_says_when_nothing_can_be_remembered(run: Run, project: Path, kind: str, tmp_path: Path) -> None:
     store(project, RULE)
-    assert process("doctor").code == 0
+    assert run("doctor").code == 0
     folder = home_of(project) / "injected"
     if kind == "file":
         folder.write_text("in the way")
@@ -189,7 +189,7 @@ def test_doctor_says_when_nothing_can_be_remembered(project: Path, kind: str, tm
     else:
         folder.mkdir()
         folder.chmod(0o755)
-    ran = process("doctor")
+    ran = run("doctor")
     assert ran.code != 0
     [line] = [one for one in ran.out.splitlines() if one.startswith("problem") and f" hooks: {folder} is " in one]
     assert "shown memories twice" in line

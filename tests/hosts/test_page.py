@@ -10,7 +10,7 @@ from kingly_memory.attention.statements import WORTH, judged
 from kingly_memory.hosts.config import HOSTS
 from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.settings import Settings
-from tests.cli_runner import ROOT, process
+from tests.cli_runner import ROOT, Run, process
 
 PAGE = (ROOT / "docs" / "integrations" / "hosts.md").read_text(encoding="utf-8")
 
@@ -20,17 +20,17 @@ def masked(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d", "DATE", re.sub(r"[0-9a-f]{32}", "NONCE", text))
 
 
-def test_the_notes_on_the_page_are_those_of_a_real_run(project: Path) -> None:
-    process("store", "Deploys need two reviews", "--key", "deploy.rule")
+def test_the_notes_on_the_page_are_those_of_a_real_run(run: Run, project: Path) -> None:
+    run("store", "Deploys need two reviews", "--key", "deploy.rule")
     given = b'{"prompt": "who has to review a deploy?"}'
     ran = process("hook", "UserPromptSubmit", stdin=given, KINGLY_HOOK_DEADLINE_S="600")
     notes = json.loads(ran.out)["hookSpecificOutput"]["additionalContext"]
     assert f"```\n{masked(notes)}\n```" in masked(PAGE)
 
 
-def test_what_doctor_says_on_the_page_is_what_it_says(project: Path) -> None:
+def test_what_doctor_says_on_the_page_is_what_it_says(run: Run, project: Path) -> None:
     assert process("hook", "Stop", stdin=b"no JSON").out == ""
-    [line] = [one for one in process("doctor").out.splitlines() if one.startswith("problem")]
+    [line] = [one for one in run("doctor").out.splitlines() if one.startswith("problem")]
     assert line in PAGE
 
 

@@ -19,8 +19,8 @@ from mcp_types import JSONRPCResponse
 
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.server.stdio import MOST_WAITING, _Conversation
-from tests.cli_runner import Run, environment, process
-from tests.mcp_sessions import Wire, process_session, wire
+from tests.cli_runner import Run, environment
+from tests.mcp_sessions import ERAS, Wire, process_session, wire
 from tests.scripted.remote import ScriptedRemote
 from tests.test_examples import run_example
 
@@ -35,20 +35,10 @@ def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
 
 
 @pytest.mark.requirement("KNG-073")
-async def test_a_host_stores_and_finds_across_two_processes(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    async with process_session(home, mode="legacy") as host:
-        assert {tool.name for tool in (await host.client.list_tools()).tools} >= {"memory_hybrid_search", "recall"}
-        await host.ok("memory_intelligent_store", key="deploy", content="Deploys need two reviews")
-    async with process_session(home, mode="auto") as host:
-        found = await host.ok("memory_hybrid_search", query="reviews")
-    assert [hit["key"] for hit in found["results"]] == ["deploy"]
-
-
 @pytest.mark.requirement("UNI-011")
-async def test_several_hosts_on_one_home_lose_nothing_and_see_each_other(tmp_path: Path) -> None:
+async def test_several_hosts_on_one_home_lose_nothing_and_find_what_the_others_store(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    async with process_session(home) as one, process_session(home) as two:
+    async with process_session(home, mode=ERAS[0]) as one, process_session(home, mode=ERAS[1]) as two:
         hosts = {"one": one, "two": two}
         await asyncio.gather(
             *(
@@ -58,16 +48,20 @@ async def test_several_hosts_on_one_home_lose_nothing_and_see_each_other(tmp_pat
             )
         )
         for name, host in hosts.items():
-            await host.ok("memory_intelligent_store", key=f"{name}-note", content="x", context_id=f"work of {name}")
+            assert {tool.name for tool in (await host.client.list_tools()).tools} >= {"memory_hybrid_search", "recall"}
+            about = {"key": f"{name}-note", "content": f"Reviews of {name}", "context_id": f"work of {name}"}
+            await host.ok("memory_intelligent_store", **about)
         for name, host in hosts.items():
+            found = await host.ok("memory_hybrid_search", query="reviews")
+            assert {hit["key"] for hit in found["results"]} == {"one-note", "two-note"}
             assert (await host.ok("memory_get_working_context"))["context_id"] == f"work of {name}"
             assert (await host.ok("list"))["count"] == 42
             assert (await host.ok("recall", key="two-7"))["value"] == "harbour two 7"
 
 
-def test_the_handshake_does_not_wait_for_a_locked_store(tmp_path: Path) -> None:
+def test_the_handshake_does_not_wait_for_a_locked_store(run: Run, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert process("store", "x", "--key", "k", "--home", str(home), "--project", "app").code == 0
+    assert run("store", "x", "--key", "k", "--home", str(home), "--project", "app").code == 0
     with locked(home / "write.lock", 5), wire(home) as speaking:
         assert speaking.call("recall", '{"key":"k"}')["structuredContent"]["value"] == "x"
 
@@ -201,7 +195,7 @@ sys.exit(main(["mcp", "--home", sys.argv[1], "--tools", "legacy"]))
 # --- the end --------------------------------------------------------------------------------------------------------
 
 
-def test_when_input_ends_what_was_asked_is_answered_first(tmp_path: Path) -> None:
+def test_when_input_ends_what_was_asked_is_answered_first(run: Run, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with wire(home) as speaking:
         speaking.call("recall", '{"key":"opened, which takes the longest"}')
@@ -219,13 +213,11 @@ def test_when_input_ends_what_was_asked_is_answered_first(tmp_path: Path) -> Non
         assert speaking.process.stderr.read() == b""
     assert sorted(answer["id"] for answer in answers) == list(range(10))
     assert [answer for answer in answers if answer["result"]["isError"]] == []
-    assert (
-        len(process("list", "--home", str(home), "--project", "app", "--limit", "50", "--json").json["memories"]) == 10
-    )
+    assert len(run("list", "--home", str(home), "--project", "app", "--json").json["memories"]) == 10
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_process_and_leaves_nothing_locked(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_process_and_leaves_nothing_locked(run: Run, tmp_path: Path, number: signal.Signals) -> None:
     home = tmp_path / "home"
     with wire(home) as speaking:
         speaking.call("remember", '{"key":"k","value":"v"}')
@@ -233,7 +225,7 @@ def test_a_signal_ends_the_process_and_leaves_nothing_locked(tmp_path: Path, num
         assert speaking.process.wait(timeout=30) == (0 if number == signal.SIGTERM else 130)
         assert speaking.process.stderr is not None
         assert speaking.process.stderr.read() == b""
-    assert process("get", "k", "--home", str(home), "--project", "app", "--json").json["content"] == "v"
+    assert run("get", "k", "--home", str(home), "--project", "app", "--json").json["content"] == "v"
 
 
 def test_a_call_that_would_go_on_does_not_hold_up_the_end(tmp_path: Path) -> None:
