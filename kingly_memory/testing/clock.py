@@ -15,8 +15,8 @@ from kingly_memory.ports import Clock
 _MICROSECONDS = 1_000_000
 """Both clocks go by whole microseconds, the finest a datetime can tell: they never drift apart."""
 _TURNS, _MOST_TURNS = 50, 10_000
-"""Turns of the event loop given to woken tasks at least, and at most while any of them goes on; each hop between tasks,
-futures and events takes one or two."""
+"""Turns of the event loop given to woken tasks: as many where the loop does not say that some are left to run, and at
+most where it does. Each hop between tasks, futures and events takes one or two."""
 
 
 @dataclass(order=True, slots=True)
@@ -96,10 +96,10 @@ class ManualClock:
 
     async def settle(self) -> None:
         """Let the tasks of this event loop run until they wait for something again."""
-        ready = getattr(asyncio.get_running_loop(), "_ready", ())  # what asyncio's own loops run in this turn
+        ready = getattr(asyncio.get_running_loop(), "_ready", None)  # what asyncio's own loops have left to run
         for turn in range(_MOST_TURNS):
             await asyncio.sleep(0)
-            if turn >= _TURNS and not ready:
+            if not ready and (ready is not None or turn >= _TURNS):
                 break
 
     def _target_us(self, seconds: float) -> int:
