@@ -378,19 +378,6 @@ async def test_bodies_that_are_worked_on_share_one_room_in_which_small_ones_alwa
             assert (await third.status(), third.said) == (200, "200000")
 
 
-@pytest.mark.requirement("A15")
-@pytest.mark.parametrize("face", ["hub", "mcp"])
-def test_a_caller_without_the_token_is_refused_before_the_body_is_read(face: str, tmp_path: Path) -> None:
-    path = b"/mcp/call" if face == "hub" else b"/mcp"
-    head = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n" % path
-    with (
-        limited(face, tmp_path / "home", subprocess.PIPE) as (_, url),
-        create_connection(("127.0.0.1", httpx.URL(url).port or 0), timeout=60) as caller,
-    ):
-        caller.sendall(head)
-        assert caller.recv(1_000).startswith(b"HTTP/1.1 401")
-
-
 @pytest.mark.requirement("A14")
 async def test_a_body_in_many_small_chunks_is_refused_as_soon_as_they_are_seen() -> None:
     async with serving(reading(Bodies())) as served:

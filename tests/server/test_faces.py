@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from socket import create_connection
 from typing import Any
 
 import httpx
@@ -69,6 +70,14 @@ def test_without_a_right_token_nothing_is_answered_by_any_method(face: Face, aut
         assert TOKEN not in reply.text
     for verb in ("GET", "DELETE", "PUT", "OPTIONS") if face.is_rpc else ():
         assert face.post(b"", verb, Authorization=authorization).status_code == 401
+
+
+@pytest.mark.requirement("A15")
+def test_a_caller_without_the_token_is_refused_before_the_body_is_read(face: Face) -> None:
+    url = httpx.URL(face.url)
+    with create_connection(("127.0.0.1", url.port or 0), timeout=60) as caller:
+        caller.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n" % url.raw_path)
+        assert caller.recv(1_000).startswith(b"HTTP/1.1 401")
 
 
 def test_there_is_no_session_to_listen_to_or_to_end(face: Face) -> None:
