@@ -23,6 +23,8 @@ NOTHING_FITS = (
 )
 DEEPEST = 30
 """Levels of objects and lists inside each other."""
+LONGEST_BITS = 14_000
+"""Of a whole number: Python refuses to write out one of more than 4,300 digits."""
 OPERATORS = ("$eq", "$ne", *_COMPARED, "$in")
 
 
@@ -47,6 +49,8 @@ def _check_wanted(name: str, field: str, value: object, depth: int) -> None:
     elif not isinstance(value, Mapping):
         if not isinstance(value, str | int | float | None):
             raise InvalidInput(name, f"{field[:40]} is compared with {type(value).__name__}, which JSON cannot hold")
+        if isinstance(value, int) and value.bit_length() > LONGEST_BITS:
+            raise InvalidInput(name, f"{field[:40]} is compared with a number of thousands of digits, which none has")
     elif not value:
         raise InvalidInput(name, f"{field[:40]} is compared with an empty object; name the fields that it must have")
     elif not any(str(operator).startswith("$") for operator in value):

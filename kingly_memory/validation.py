@@ -393,7 +393,7 @@ def ttl_seconds(value: object) -> float | None:
         raise InvalidInput("ttl", f"{given} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")
     if not 0 < length <= MOST_LIFETIME_S:
         raise InvalidInput("ttl", f"{shown(value)} is not more than 0 and at most 100 years; write never for no end")
-    return float(length)
+    return max(float(length), 0.001)  # what rounds to nothing would be no end at all
 
 
 def texts(name: str, value: object, most: int = sys.maxsize) -> tuple[str, ...]:

@@ -147,6 +147,12 @@ async def test_a_ttl_that_makes_no_sense_is_refused_in_one_sentence(memory: Memo
     assert await memory.get("x") is None
 
 
+async def test_the_shortest_ttl_is_an_end_too(memory: MemoryRouter, clock: ManualClock) -> None:
+    assert (await memory.store("x", key="x", ttl=1e-9)).ends_at is not None
+    clock.jump(1)
+    assert await memory.get("x") is None
+
+
 async def test_a_named_end_does_not_move_with_use(memory: MemoryRouter, clock: ManualClock) -> None:
     await memory.store("x", key="x", type="pattern_learning", ttl=DAY_S)
     clock.jump(DAY_S - 1)

@@ -14,6 +14,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from kingly_memory.dataclass import dataclass, field
+from kingly_memory.errors import RouterClosed
 from kingly_memory.observe import Event, Observer, log
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
 from kingly_memory.router.delivery.routes import Route
@@ -122,15 +123,18 @@ class SharedThreads(Executor):
         self._is_shut = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Raises RuntimeError once this share is shut down, whoever else uses the pool."""
+        """Raises RouterClosed once this share is shut down, whoever else uses the pool, or the program has ended."""
         with _lock:
             if self._is_shut:
-                raise RuntimeError("this router's threads have ended")
+                raise RouterClosed
             if self._pool is None:  # the first use: who never needs a thread keeps none for others
                 self._key = (self._name, os.getpid())
                 pool, users = _pools.get(self._key) or (ThreadPoolExecutor(self._most, self._name), 0)
                 self._pool, _pools[self._key] = pool, (pool, users + 1)
-            future = self._pool.submit(fn, *args, **kwargs)
+            try:
+                future = self._pool.submit(fn, *args, **kwargs)
+            except RuntimeError:  # its main thread has ended, and with that what Python has of thread pools
+                raise RouterClosed from None
         self._own.add(future)  # type: ignore[arg-type]  # whatever it gives
         future.add_done_callback(self._own.discard)
         return future

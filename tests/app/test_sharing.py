@@ -127,6 +127,21 @@ def test_a_call_that_begins_while_another_thread_closes_the_router_ends(
 
 
 @pytest.mark.requirement("N15")
+async def test_a_verb_that_comes_when_python_ends_its_thread_pools_hears_that_the_router_is_closed(
+    tmp_path: Path,
+) -> None:
+    """As the main thread ends, and another one goes on."""
+    async with opened(tmp_path / "home", "app") as memory:
+        await memory.store("fog at sea", key="k")
+        assert await memory.get("k") is not None
+        pool = memory._engine.runtime.threads._pool
+        assert pool is not None
+        pool.shutdown()
+        with pytest.raises(RouterClosed):
+            await memory.get("k")
+
+
+@pytest.mark.requirement("N15")
 def test_an_observer_that_calls_the_router_back_is_told_and_waits_for_nothing(tmp_path: Path) -> None:
     said: list[str] = []
 

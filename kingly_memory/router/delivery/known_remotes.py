@@ -276,7 +276,8 @@ def forgettable(known: Sequence[KnownRemote], address: str, name: str | None) ->
         )
         raise InvalidInput("address", f"this home knows no remote of that name or address; {choices}")
     if found.in_use:
-        raise InvalidInput("address", "that remote is in use here; leave it out of --remote and KINGLY_REMOTE first")
+        leave_out = "leave it out of --remote, KINGLY_REMOTE and `open(remote=…)` first"
+        raise InvalidInput("address", f"that remote is in use here; {leave_out}")
     return found
 
 

@@ -141,7 +141,7 @@ async def test_only_a_known_remote_that_is_not_in_use_is_forgotten(here: Remotes
         await memory.store("hello")
     async with here.opened({"team": here.team}) as memory:
         for address in ("fake://team", "team"):
-            with pytest.raises(InvalidInput, match="in use here"):
+            with pytest.raises(InvalidInput, match=r"in use here; leave it out of .* `open\(remote=…\)` first"):
                 await memory.forget_remote(address)
         with pytest.raises(InvalidInput, match="forgotten are fake://gone") as refused:
             await memory.forget_remote("http://me:secret@127.0.0.1:1")
