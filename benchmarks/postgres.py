@@ -5,6 +5,7 @@ machine."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import random
 import time
@@ -15,6 +16,7 @@ from unittest.mock import patch
 
 from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note
+from kingly_memory.cli.entry import SELDOM
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.methods import StoreMemory, checked
 from kingly_memory.hub.serve import opened
@@ -35,6 +37,7 @@ async def measure(plan: Plan) -> list[Figure]:
     with postgres_server() as server, _hub(server) as hub:
         await asyncio.to_thread(_fill, hub, parts)
         figures = await _searching(plan, hub, parts)
+    gc.set_threshold(SELDOM)  # as in a hub's process
     with postgres_server(fsync=True) as server, _hub(server) as grouping, ExitStack() as apart:
         each_alone = [apart.enter_context(_hub(server, largest_batch=1)) for _ in range(CALLERS)]
         return figures + await _storing(plan, [grouping], each_alone)
