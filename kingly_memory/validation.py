@@ -410,12 +410,12 @@ def texts(name: str, value: object, most: int = sys.maxsize) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def listed(name: str, values: object, kind: type[_Item]) -> list[_Item]:
-    """Values of that kind, in the order given; a text alone is a list of it."""
+def listed(name: str, values: object, *kinds: type[_Item]) -> list[_Item]:
+    """Values of one of those kinds, in the order given; a text alone is a list of it."""
     found: list[Any] = [*values] if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     for one in found:
-        if not isinstance(one, kind):
-            raise InvalidInput(name, f"expected a list of {kind.__name__}, not {_name(one)}")
+        if not isinstance(one, kinds):
+            raise InvalidInput(name, f"expected {kinds[0].__name__} for each, not {_name(one)}")
     return found
 
 

@@ -72,7 +72,7 @@ class Documents(Family):
 
     async def get_many(self, places: Iterable[tuple[str | Sequence[str], str]]) -> tuple[Document | None, ...]:
         """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
-        pairs = validation.listed("places", places, tuple)
+        pairs = validation.listed("places", places, tuple, list)
         named = [(checked_namespace(namespace), validation.required("key", key)) for namespace, key in pairs]
         engine, now = self._engine, self._engine.clock.now()
         loaded = await engine.read(lambda: [engine.reader.documents.document(engine.space, *place) for place in named])

@@ -60,7 +60,8 @@ class Graph(Family):
     async def add_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[str, ...], ...]:
         """Add observations, each named with its entity, and answer with those of each that are new. Raises InvalidInput
         where an entity is not there, StoreError."""
-        given = [(spelled(name), texts) for name, texts in validation.listed("observations", observations, tuple)]
+        pairs = validation.listed("observations", observations, tuple, list)
+        given = [(spelled(name), texts) for name, texts in pairs]
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], list[tuple[str, ...]]]:
             stored, added = list[Stored](), list[tuple[str, ...]]()
@@ -83,7 +84,8 @@ class Graph(Family):
 
     async def delete_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> None:
         """Take observations away, each named with its entity. Raises StoreError."""
-        given = [(spelled(name), texts) for name, texts in validation.listed("observations", observations, tuple)]
+        pairs = validation.listed("observations", observations, tuple, list)
+        given = [(spelled(name), texts) for name, texts in pairs]
 
         def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], None]:
             stored = list[Stored]()

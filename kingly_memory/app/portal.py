@@ -84,6 +84,8 @@ class Portal:
                 self._call(self._awaiting.close)
             return
         with _shared.lock:
+            if threading.current_thread() is _shared.thread:
+                raise CalledWithin
             loop, self._loop, self._is_closed = self._loop, None, True
         if loop is None or self._pid != os.getpid():  # a fork leaves the thread behind
             return

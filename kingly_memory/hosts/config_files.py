@@ -50,17 +50,18 @@ def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetim
 
 def remove(snippets: Sequence[Snippet], *, project: Path, now: datetime) -> list[Written]:
     """Take out of each file what `write` has put into it, and delete a file that holds nothing else, with the folders
-    around it that are empty then. Raises InvalidInput as `write` does."""
+    around it that are empty then, below the project or the user's home. Raises InvalidInput as `write` does."""
     to_do = "Take out by hand what is called kingly-memory"
     changes = [_change(one.path, project, partial(stripped, format=one.format), to_do) for one in snippets]
     taken = [
         _written(change._replace(after=change.after or None if change.before else change.before), now)
         for change in changes
     ]
+    roots = [project.resolve(), Path.home().resolve()]
     for path in [one.path for one in taken if one.deleted]:
         with suppress(OSError):  # up to a folder that holds something else
             for folder in path.parents:
-                if any(kept.resolve().is_relative_to(folder) for kept in (project, Path.home())):
+                if folder in roots or not any(folder.is_relative_to(root) for root in roots):
                     break
                 folder.rmdir()
     return taken

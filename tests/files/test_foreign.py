@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory.adapters.files import programs
 from tests.cli_runner import Run
 
 MEM0 = {
@@ -36,6 +37,10 @@ def test_memories_of_mem0_keep_time_scope_and_categories(run: Run, tmp_path: Pat
     assert memory["created_at"].startswith("2024-07-20T08:30:36")
     assert {"source": "chat", "user_id": "ann"}.items() <= memory["metadata"].items()
     assert run("import", str(tmp_path / "all.json"), "--json").json["unchanged"] == 1
+
+
+def test_keys_and_values_are_none_of_mem0s() -> None:
+    assert programs.mem0([{"key": "a", "value": "b"}, {"key": "c", "value": "d", "memory": "e"}]) is None
 
 
 @pytest.mark.requirement("N20")

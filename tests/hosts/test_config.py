@@ -682,6 +682,18 @@ def test_what_was_made_is_deleted_and_a_second_time_changes_nothing(
 
 
 @pytest.mark.requirement("N28")
+def test_folders_outside_the_project_and_the_users_home_stay(
+    run: Run, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("elsewhere") / "empty" / "mcp.json"
+    path.parent.mkdir()
+    for what in ("--write", "--remove"):
+        assert run("config", "cursor", what, "--absolute", "--path", str(path)).code == 0
+    assert path.parent.exists()
+    assert not path.exists()
+
+
+@pytest.mark.requirement("N28")
 def test_servers_and_hooks_of_others_stay_as_they_were(run: Run, project: Path) -> None:
     servers: JsonObject = {"a": 1, "mcpServers": {"other": {"command": "x"}}, "b": {}}
     mine = {"hooks": [{"type": "command", "command": "beep"}]}

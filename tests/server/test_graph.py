@@ -134,5 +134,5 @@ async def test_the_library_has_the_graph_too(tmp_path: Path) -> None:
             await memory.graph.create_entities([Entity(" ", "person")])
         await memory.graph.create_entities([Entity("Ann", "person", ("likes tea",))])
         assert await memory.graph.add_observations([("Ann", ["likes tea", "is 40"])]) == (("is 40",),)
-        await memory.graph.delete_observations([("Ann", ["likes tea"]), ("nobody", ["x"])])
+        await memory.graph.delete_observations(json.loads('[["Ann", ["likes tea"]], ["nobody", ["x"]]]'))
         assert (await memory.graph.open_nodes(["Ann"])).entities == (Entity("Ann", "person", ("is 40",)),)

@@ -186,7 +186,7 @@ def mem0(content: Any) -> Iterator[JsonObject] | None:
 
 
 def _is_mem0(data: Any) -> bool:
-    return isinstance(data, Mapping) and isinstance(data.get("memory"), str) and "content" not in data
+    return isinstance(data, Mapping) and isinstance(data.get("memory"), str) and not {"content", "value"} & data.keys()
 
 
 OF_JSON: Mapping[str, Callable[[Any], Iterator[JsonObject] | None]] = {
