@@ -345,9 +345,11 @@ def _link(place: Place, link: JsonObject, sync: str | None, label: str | None) -
             "link", f"{what}; what is for it waits, and nothing is lost", mending_the_token(place, label) + then
         )
     next_s = link["next_probe_s"]
-    when = f" in {duration(next_s)}" if next_s else "" if next_s is None else " by the next store or sync"
+    next_try = (
+        f"a running program tries it again in {duration(next_s)}" if next_s else "the next store or sync tries it"
+    )
     now = f", or now with `{sync}`" if sync else ""
-    return NOTE("link", f"{what}; what is for it waits", f"it is tried again{when}{now}")
+    return NOTE("link", f"{what}; what is for it waits", "it is tried again" if next_s is None else f"{next_try}{now}")
 
 
 def mending_the_token(place: Place, label: str | None) -> str:
