@@ -134,10 +134,10 @@ class Runtime:
 
     async def _open(self) -> None:
         """Start what goes on in the background."""
-        for other in tuple(_open):
+        for other in tuple(_unclosed):
             if other.loop is not None and other.loop.is_closed():  # else it leads deliveries that it never makes
                 await other.close()
-        _open.add(self)
+        _unclosed.add(self)
         self.in_background(self._flush_regularly(), "flush")
         if self._embedding is not None:
             await self._embedding.prepare()
@@ -205,12 +205,13 @@ class Runtime:
         twice, and from any event loop. Whatever fails or is cancelled on the way, the rest is let go of."""
         if self.is_closed:
             return
-        is_elsewhere = self.loop not in (None, asyncio.get_running_loop())
-        if is_elsewhere and self.loop is not None and self.loop.is_running():
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), self.loop))
+        here = asyncio.get_running_loop()
+        loop = self.loop or here
+        if loop is not here and loop.is_running():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), loop))
             return
         self.is_closed = True
-        _open.discard(self)
+        _unclosed.discard(self)
         async with AsyncExitStack() as stack:  # from the last line up
             stack.push_async_callback(asyncio.to_thread, self.services.store.close)
             stack.callback(self.threads.shutdown)
@@ -219,7 +220,7 @@ class Runtime:
                 stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
             for connection in self.remotes.connections:
                 stack.callback(connection.part.stop_leading)
-            if is_elsewhere:  # its loop has ended: no task and no connection of it can be waited for
+            if loop is not here:  # which has ended: no task and no connection of it can be waited for
                 stack.push_async_callback(self._flush_if_possible)
                 return
             stack.push_async_callback(self.remotes.aclose)
@@ -237,6 +238,6 @@ class Runtime:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-_open: set[Runtime] = set()
+_unclosed: set[Runtime] = set()
 """Those of this process that nobody has closed, also where nobody refers to them any more."""
-os.register_at_fork(after_in_child=_open.clear)
+os.register_at_fork(after_in_child=_unclosed.clear)

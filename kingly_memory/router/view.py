@@ -198,8 +198,10 @@ class View:
     def timeline(self, limit: int, before: int | None) -> list[Happened]:
         """The lines of the change feed that are of this space, back from `before`."""
         reader, space, found = self._store.reader, self._station.space, list[Happened]()
-        start = None if before is None else validation.count("before", before, least=0, most=LAST_POSITION)
-        last = reader.last_change() if start is None else start - 1
+        if before is None:
+            last = reader.last_change()
+        else:
+            last = validation.count("before", before, least=0, most=LAST_POSITION) - 1
         oldest = max(last - MOST_CHANGES, 0)
         rows: dict[str, Row | None] = {}
         while last > oldest and len(found) < limit:

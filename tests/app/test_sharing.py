@@ -122,8 +122,10 @@ def test_a_call_that_begins_while_another_thread_closes_the_router_ends(
 
     monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", tell_late)
     with suppress(RouterClosed):
-        memory.get("k")
+        assert memory.get("k") is not None
     closing.join()
+    with pytest.raises(RouterClosed):
+        memory.get("k")
 
 
 @pytest.mark.requirement("N15")

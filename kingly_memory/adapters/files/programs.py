@@ -275,9 +275,9 @@ def as_line(data: Mapping[str, Any]) -> JsonObject | None:
             "scope": scope,
         }
     part = graph.from_json(data)
-    if part is None and (kind := data.get("type")) in ("entity", "relation"):
-        raise InvalidInput(kind, "has not all fields that the reference memory server writes")
     if part is None:
+        if (kind := data.get("type")) in ("entity", "relation"):
+            raise InvalidInput(kind, "has not all fields that the reference memory server writes")
         return None
     called = (part.name,) if isinstance(part, graph.Entity) else part
     return {"id": named_id("server-memory", *called), **part.to_store()}  # the same one on every import
