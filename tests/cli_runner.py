@@ -82,9 +82,9 @@ def process(*arguments: str, stdin: bytes = b"", **changes: str) -> Ran:
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+def hurry(monkeypatch: pytest.MonkeyPatch, **pace: Any) -> None:
     """Let a delivery that fails be tried again at once."""
     Settings()  # which makes the constructor
     usual = Settings.__init__.__kwdefaults__
     assert usual is not None
-    monkeypatch.setitem(usual, "pace", Pace(send_pause_s=0))
+    monkeypatch.setitem(usual, "pace", Pace(send_pause_s=0, **pace))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
@@ -19,6 +19,7 @@ from kingly_memory.cli.place import (
     arguments,
     asked,
     author,
+    by_now,
     command,
     is_about_a_token,
     links_of,
@@ -32,7 +33,6 @@ from kingly_memory.home.place import editor
 from kingly_memory.models import (
     DeliveryState,
     JsonObject,
-    LinkState,
     Memory,
     MemoryStatus,
     Origin,
@@ -72,7 +72,8 @@ def store(options: Options, out: Output) -> Answer:
     with routing(place, out) if asks_a_router else reading(place, out) as router:
         receipt: Receipt = options.command.verb.call(router, fields)
         is_pending = receipt.delivery is DeliveryState.PENDING
-        refusing = _links_that(router.status(), is_about_a_token) if is_pending else []
+        links = links_of(router.status()) if is_pending else {}
+        refusing = [label or "the remote" for label, link in links.items() if is_about_a_token(link)]
         lines = receipt_lines(receipt)
         if before is not None and before.status is MemoryStatus.FORGOTTEN:
             lines.append(f"  it was forgotten and is back; undo: {command(options, 'forget', receipt.id)}")
@@ -86,11 +87,6 @@ def store(options: Options, out: Output) -> Answer:
         doctor = command(options, "doctor")
         lines.append(f"  nothing is sent to {', '.join(refusing)} until a token is accepted; see `{doctor}`")
     return Answer(receipt.to_json(), lines)
-
-
-def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[str]:
-    """The names of the remotes whose link fulfils `are`."""
-    return [label or "the remote" for label, link in links_of(status).items() if are(link)]
 
 
 def get(options: Options, out: Output) -> Answer:
@@ -137,13 +133,15 @@ def list_lines(page: Page, options: Options) -> list[str]:
 
 
 def forget(options: Options, out: Output) -> Answer:
-    with asked(options, out) as (memory, router):
-        away = _links_that(router.status(), lambda link: link["state"] == LinkState.OFFLINE)
+    memory = answered(options, out)
+    with reading(place_of(options, out), out) as reader:  # once the router is closed, which gives deliveries a moment
+        receipt = reader.receipt(memory.id)
     lines = [f"forgotten: {summary(memory)}"]
     if memory.origin is Origin.REMOTE:
         lines.append("  it came from a remote; a hub of this project hears of it, elsewhere forget it there")
-    if away:
-        lines.append(f"  not reached now: {', '.join(away)}; what was sent there is forgotten there later")
+    if receipt is not None and receipt.delivery is DeliveryState.PENDING:
+        where = " and ".join(_waiting(receipt)) or "the remote"
+        lines.append(f"  not forgotten yet on {where}; that follows ({receipt.reason})")
     return Answer(memory.to_json(), [*lines, f"undo: {command(options, 'restore', memory.id)}"])
 
 
@@ -228,6 +226,7 @@ def edit(options: Options, out: Output) -> Answer:
             receipt = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
             if receipt is None:
                 raise NothingUnder(name)
+    receipt = by_now(receipt, options, out)
     return Answer(receipt.to_json(), receipt_lines(receipt))
 
 
@@ -282,7 +281,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     """Where the memory is now, and what is still to come."""
     name = f"{receipt.key} ({receipt.id})" if receipt.key else receipt.id
     names = [layer for layer in receipt.layers if layer != "local"] if receipt.remotes else ["the remote"]
-    waiting = [label for label, at in receipt.remotes.items() if at["delivery"] == DeliveryState.PENDING]
+    waiting = _waiting(receipt)
     later = f"{' and '.join(waiting) or 'the remote'} {'get' if len(waiting) > 1 else 'gets'}"
     here = " and on ".join(["on this machine", *(names if receipt.remotes else ())])
     places = {
@@ -297,6 +296,11 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         stored = f"known already, stored {receipt.sightings} times by now:"
     seems = [f"  seems to hold {counted(receipt.secrets, 'secret')}: {_TAKEN_OUT}"] if receipt.secrets else []
     return [f"{stored} {name}", f"  {place}", *ends, *seems]
+
+
+def _waiting(receipt: Receipt) -> list[str]:
+    """The names of the remotes that have not answered; a single one may have none."""
+    return [label for label, at in receipt.remotes.items() if at["delivery"] == DeliveryState.PENDING]
 
 
 def summary(memory: Memory, most: int = 48) -> str:

@@ -21,7 +21,7 @@ from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.home.own_files import is_made
 from kingly_memory.home.place import DEFAULT_ENDPOINT, HOME_FOLDER, HUB_LOCK, Place
-from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
+from kingly_memory.models import DeliveryState, JsonObject, LinkState, Receipt, RemoteUse, project_and_user
 from kingly_memory.settings import Settings, inert
 from kingly_memory.text.writing import counted
 
@@ -268,9 +268,23 @@ def asked(
 
 
 def answered(options: Options, out: Output, **how: Any) -> Any:
-    """The same where nothing more is asked."""
+    """The same where nothing more is asked. Its receipt, if it has one, is of the end of the command."""
     with asked(options, out, **how) as (result, _):
-        return result
+        pass
+    if isinstance(result, Receipt):
+        return by_now(result, options, out)
+    if (receipt := getattr(result, "receipt", None)) is not None:  # of a thought
+        return replace(result, receipt=by_now(receipt, options, out))
+    return result
+
+
+def by_now(receipt: Receipt, options: Options, out: Output) -> Receipt:
+    """The receipt after its router was closed, which gives deliveries a moment: what waited may be there."""
+    if receipt.delivery is not DeliveryState.PENDING:
+        return receipt
+    with reading(place_of(options, out), out) as reader:
+        now = reader.receipt(receipt.id)
+    return receipt if now is None else replace(now, sightings=receipt.sightings, secrets=receipt.secrets)
 
 
 class Elsewhere(NamedTuple):

@@ -153,12 +153,35 @@ async def test_mcp_tells_what_waits_elsewhere(run: Run, tmp_path: Path) -> None:
         assert (await host.ok("memory_status"))["elsewhere"] == [{"endpoint": NOBODY, "waiting": 1}]
 
 
-def test_who_forgets_is_told_which_remote_learns_of_it_later(run: Run) -> None:
-    nobody = ("--remote", "http://127.0.0.1:9")
-    run("store", "The ferry is late", "--key", "ferry", *nobody)
-    run("sync", *nobody)
-    told = run("forget", "ferry", *nobody).out
-    assert "not reached now: the remote; what was sent there is forgotten there later" in told
+def test_who_forgets_is_told_what_the_remote_has_heard_by_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch, closing_s=30)
+    with ScriptedRemote() as server:
+        there = ("--remote", f"home={server.url}")
+        for key in ("ferry", "fog"):
+            run("store", f"The {key} is late", "--key", key, "--wait", "30", *there)
+        assert "not forgotten yet" not in run("forget", "ferry", *there).out
+        server.script("status=401", method="forget_memory")
+        told = run("forget", "fog", *there).out
+    assert "not forgotten yet on home; that follows (" in told
+
+
+def test_every_receipt_says_what_the_remote_has_by_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch, closing_s=30)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i s/early/late/")
+    with ScriptedRemote() as server:
+        there = ("--remote", f"home={server.url}")
+        run("store", "The ferry is on time", "--key", "ferry", "--wait", "30", *there)
+        for command in (
+            ("update", "ferry", "The ferry is early"),
+            ("edit", "ferry"),
+            ("task", "record", "Take the ferry"),
+            ("thought", "record", "The ferry may be late again"),
+        ):
+            assert "on this machine and on home" in run(*command, *there).out, command
+        server.stop()
+        told = run("update", "ferry", "The ferry has sunk", *there).out
+    assert "on this machine; home gets it later" in told
 
 
 def linked_in_vain(run: Run, server: ScriptedRemote, *faults: str) -> tuple[str, str]:
