@@ -136,8 +136,9 @@ def forget(options: Options, out: Output) -> Answer:
     memory = answered(options, out)
     with reading(place_of(options, out), out) as reader:  # once the router is closed, which gives deliveries a moment
         receipt = reader.receipt(memory.id)
+        *_, first = memory, *reader.rows.revisions(memory.id)  # another machine may have revised what is our own
     lines = [f"forgotten: {summary(memory)}"]
-    if memory.origin is Origin.REMOTE:
+    if first.origin is Origin.REMOTE:
         lines.append("  it came from a remote; a hub of this project hears of it, elsewhere forget it there")
     if receipt is not None and receipt.delivery is DeliveryState.PENDING:
         where = " and ".join(_waiting(receipt)) or "the remote"

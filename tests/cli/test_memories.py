@@ -142,6 +142,14 @@ def test_forgotten_memories_are_gone_until_they_are_restored(run: Run) -> None:
 
 
 @pytest.mark.requirement("N10")
+def test_what_was_first_stored_here_is_not_said_to_have_come_from_a_remote(run: Run) -> None:
+    for key, origins in {"ours": ("user", "remote"), "theirs": ("remote", "user")}.items():
+        for origin in origins:
+            run("store", f"Said by {origin}", "--key", key, "--origin", origin)
+    assert "it came from a remote" not in run("forget", "ours").out
+    assert "it came from a remote" in run("forget", "theirs").out
+
+
 def test_what_was_forgotten_is_listed_by_the_name_that_brings_it_back(run: Run) -> None:
     run("store", "kept")
     for key in ("tea", "coffee"):
