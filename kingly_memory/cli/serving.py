@@ -118,7 +118,8 @@ def hub_status(options: Options, out: Output) -> Answer:
     try:
         with httpx.Client(base_url=options.url, timeout=_PATIENCE_S, trust_env=False, headers=bearer) as web:
             health, ready, metrics = (web.get(f"/{one}") for one in ("health", "ready", "metrics"))
-        version = str(health.json()["version"])
+        said = health.json()
+        version, embedder = str(said["version"]), said["embedder"]
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
         raise RemoteUnavailable(f"no hub answers at {hub}; name its address with --url") from None
     methods = _counted(metrics.text) if metrics.status_code == HTTPStatus.OK else {}
@@ -128,7 +129,8 @@ def hub_status(options: Options, out: Output) -> Answer:
             state = f"not ready: {ready.json()['error']}"
         except (ValueError, KeyError, TypeError):
             state = "not ready: it does not say why"
-    lines = [f"{hub} is kingly-hub {version}, {state}"]
+    finds = "words" if embedder is None else f"words and meaning ({embedder})"
+    lines = [f"{hub} is kingly-hub {version}, {state}, and finds by {finds}"]
     rows = [
         (name, f"{counts['calls']:,}", f"{counts['refused']:,}", f"{counts['ms']:.1f}")
         for name, counts in methods.items()
@@ -138,7 +140,8 @@ def hub_status(options: Options, out: Output) -> Answer:
         is_refused = metrics.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
         refused = f"; the token in {file} was not accepted" if file and is_refused else ""
         lines.append(f"  what it has answered is told with --token-file alone{refused}")
-    return Answer({"url": hub, "version": version, "ready": is_ready, "methods": methods}, lines)
+    data = {"url": hub, "version": version, "embedder": embedder, "ready": is_ready, "methods": methods}
+    return Answer(data, lines)
 
 
 def _counted(metrics: str) -> dict[str, dict[str, float]]:

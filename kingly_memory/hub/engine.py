@@ -54,10 +54,12 @@ from kingly_memory.hub.methods import (
     parsed,
 )
 from kingly_memory.hub.recall import Recall, worded
+from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, project_and_user, space_of
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, LocalStore, Row, Transaction
+from kingly_memory.router.search.meaning import embedded
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 T = TypeVar("T")
@@ -105,14 +107,23 @@ class Engine:
     concurrent calls with one key exactly one has an effect and the others are told of it.
     """
 
-    def __init__(self, store: LocalStore, clock: Clock, version: str, audit: AuditFiles | None = None) -> None:
-        """`audit` has a line for each change: when, whose token, what, and of which memories."""
+    def __init__(
+        self,
+        store: LocalStore,
+        clock: Clock,
+        version: str,
+        audit: AuditFiles | None = None,
+        vectors: Vectors | None = None,
+    ) -> None:
+        """`audit` has a line for each change: when, whose token, what, and of which memories. Without `vectors` it
+        finds by words alone."""
         self._store = store
+        self._vectors = vectors
         self._clock = clock
         self._version = version
         self._audit = audit
         self.homes = Homes(store, clock)
-        recall = Recall(store.reader)
+        recall = Recall(store.reader, None if vectors is None else vectors.search)
         documents = Documents(store, clock)
         self._answers: Mapping[type[Request], Callable[[str, Any], JsonObject]] = {
             InitializeMemorySystem: self._introduce,
@@ -128,6 +139,11 @@ class Engine:
             PutDocuments: documents.put_many,
             GetDocument: documents.part,
         }
+
+    @property
+    def embedder(self) -> str | None:
+        """What memories are found by besides their words."""
+        return None if self._vectors is None else self._vectors.embedder.name
 
     def answer(self, scope: str, request: Request) -> JsonObject:
         """What the request asks for, within a scope made by `scope_name`. Returns after the commit.
@@ -246,14 +262,14 @@ class Engine:
         is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
 
-        def store(tx: Transaction, envelope: Envelope, memory: Memory) -> JsonObject:
+        def store(tx: Transaction, envelope: Envelope, memory: Memory, vector: bytes | None) -> JsonObject:
             draft = envelope.draft
             by_key = None if draft.key is None else tx.id_of_key(scope, draft.key)
             named = None if envelope.key is None else tx.facet(_NAMED, _owner(scope, envelope.key))
             held_id = by_key or (None if named is None else str(named["id"]))
             row = None if held_id is None else tx.row(held_id)
             if row is None or (by_key is None and row.memory.metadata.get("purged")):
-                _put(tx, memory, envelope.key)
+                self._put(tx, memory, envelope.key, vector)
                 return {"memory_id": memory.id, "idempotency_hit": False, "digest": envelope.digest}
             if envelope.said_at is None:
                 forgotten = row.status is MemoryStatus.FORGOTTEN
@@ -262,15 +278,16 @@ class Engine:
             if by_key is None and draft.key is not None:
                 met = (tx.facet(MET, row.memory.id) or {"ids": []})["ids"]
                 tx.set_facet(MET, row.memory.id, {"ids": list(dict.fromkeys([*met, draft.key]))})
-            return self._revise(tx, row, envelope, now)
+            return self._revise(tx, row, envelope, now, vector)
 
         def change(tx: Transaction) -> JsonObject:
-            return worded([store(tx, *pair) for pair in zip(envelopes, memories, strict=True)])
+            return worded([store(tx, *each) for each in zip(envelopes, memories, vectors, strict=True)])
 
         memories = [
             one.draft.memory(new_id(now), scope, created_at=now, updated_at=one.said_before(now), revision=1)
             for one in envelopes
         ]
+        vectors = self._embedded(memories)
         return write(change, scope, memories)
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
@@ -282,6 +299,7 @@ class Engine:
         metadata = earlier.get("metadata") if request.metadata is None else request.metadata
         envelope = opened(request.content, kind, metadata, row.memory.key)
         now = self._clock.now()
+        [vector] = self._embedded([envelope.draft.memory(memory_id, scope, created_at=now, updated_at=now, revision=0)])
 
         def change(tx: Transaction) -> JsonObject:
             row = tx.row(memory_id)
@@ -290,11 +308,11 @@ class Engine:
             if envelope.said_at is None and not _first_time(tx, memory_id, request.idempotency_key):
                 held = {"memory_id": memory_id, "digest": _digest(row.memory)}
                 return {**held, "revision": row.memory.revision, "idempotency_hit": True}
-            return self._revise(tx, row, envelope, now)
+            return self._revise(tx, row, envelope, now, vector)
 
         return self._store.write(change, scope).result()
 
-    def _revise(self, tx: Transaction, row: Row, envelope: Envelope, now: datetime) -> JsonObject:
+    def _revise(self, tx: Transaction, row: Row, envelope: Envelope, now: datetime, vector: bytes | None) -> JsonObject:
         """One more text of a memory: its current one, or an earlier revision where a later text or a later forgetting
         came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
         changed since."""
@@ -312,14 +330,14 @@ class Engine:
         answer: JsonObject = {"memory_id": before.id, "idempotency_hit": is_repeat, "digest": envelope.digest}
         is_later = said_at >= before.updated_at and not is_repeat and not before.metadata.get("purged")
         if is_later:
-            _put(tx, replace(memory, revision=before.revision + 1), envelope.key)
+            self._put(tx, replace(memory, revision=before.revision + 1), envelope.key, vector)
         elif is_forgotten:
             tx.note_seen(before)
             answer = {"memory_id": before.id, "idempotency_hit": is_repeat, "forgotten": True}
         elif is_repeat:
             tx.note_seen(before)
         else:  # it takes the place of the current one, which becomes the next
-            tx.save(replace(before, revision=before.revision + 1), row.status)
+            self._put(tx, replace(before, revision=before.revision + 1), None, *self._embedded([before]))
             tx.keep_revision(replace(memory, revision=before.revision))
         return {**answer, "revision": before.revision + (not is_repeat)}
 
@@ -416,6 +434,20 @@ class Engine:
 
         return {"memory_id": memory_id, "marked": self._store.write(change, scope).result()}
 
+    def _embedded(self, memories: Sequence[Memory]) -> Sequence[bytes | None]:
+        """The vector of each, where memories have one."""
+        return [None] * len(memories) if self._vectors is None else embedded(self._vectors.embedder, memories)
+
+    def _put(self, tx: Transaction, memory: Memory, key: str | None, vector: bytes | None) -> None:
+        """Save a memory with its vector, under the key that people gave it."""
+        tx.save(memory, MemoryStatus.LIVE)
+        if self._vectors is not None and vector is not None:
+            tx.set_vector(self._vectors.embedder.name, memory, vector)
+        if key is not None:
+            tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
+            names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
+            tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
+
     def _row(self, field: str, scope: str, memory_id: str) -> Row:
         """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""
         row = self._store.reader.row(memory_id)
@@ -472,14 +504,6 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(503, "the hub's store cannot be used at the moment; nothing was changed")
     log.error("HubCallFailed %s", type(error).__name__)
     return Refusal(500, "internal error")
-
-
-def _put(tx: Transaction, memory: Memory, key: str | None) -> None:
-    tx.save(memory, MemoryStatus.LIVE)
-    if key is not None:
-        tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
-        names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
-        tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
 
 
 def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Row | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 
 from kingly_memory import validation
@@ -30,22 +30,24 @@ _IDS_LIMIT = 1_000
 class Recall:
     """Reads only. Safe from any thread."""
 
-    def __init__(self, reader: StoreReader) -> None:
+    def __init__(self, reader: StoreReader, by_meaning: Callable[[str], LocalSearch] | None = None) -> None:
+        """`by_meaning` gives the search of a space, where there are vectors."""
         self._reader = reader
-        self._words = _Words(reader, repairs=False)
+        words = Lasting(reader, repairs=False)
+        self._search = by_meaning or (lambda space: words)
 
     def search(self, scope: str, request: SearchSemanticMemories) -> JsonObject:
-        """What a home would find by words, best first; `partial` where there was no time for all. Blank queries find
-        nothing, and what is mistyped stays so: homes send what was meant."""
+        """What a home would find, best first; `partial` where there was no time for all. Blank queries find nothing,
+        and what is mistyped stays so: homes send what was meant."""
         wanted = [request.memory_types] if isinstance(request.memory_types, str) else request.memory_types
         types = wanted and [validation.memory_type("memory_types", one) for one in wanted]
         query = validation.query(request.query, space=scope, limit=request.limit, types=types)
         if not query.text.strip():
             return {"memories": []}
-        answer = self._words.search(query, now_s=0.0, budget_s=_BUDGET_S)
+        answer = self._search(scope).search(query, now_s=0.0, budget_s=_BUDGET_S)
         hits = [hit for hit in answer.hits if hit.relevance >= request.threshold]
         reply = self._reply([hit.memory for hit in hits], [hit.relevance for hit in hits])
-        return {**reply, "partial": True} if answer.cut else reply
+        return {**reply, "partial": True} if answer.cut or answer.without else reply
 
     def working(self, scope: str, request: GetWorkingMemory) -> JsonObject:
         """Working memories of the context, the most recently stored first."""
@@ -88,7 +90,7 @@ class Recall:
         return reply
 
 
-class _Words(LocalSearch):
+class Lasting(LocalSearch):
     """Nothing ends at a hub: memories with a lifetime end in their homes, which say so."""
 
     def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:

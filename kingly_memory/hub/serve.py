@@ -16,6 +16,7 @@ from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.app.parts import light_vectors_name, meaning
 from kingly_memory.errors import InvalidSetting, StoreBusy
 from kingly_memory.extras import require
 from kingly_memory.home.own_files import make_folder, writing_to
@@ -29,7 +30,9 @@ from kingly_memory.hub.logs import lines_to, warnings_to_stderr
 from kingly_memory.hub.methods import METHODS
 from kingly_memory.hub.server import Draining, Overseen, application
 from kingly_memory.hub.traffic import Traffic
+from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ports import LocalStore
+from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
 
 DEFAULT_HOST = "127.0.0.1"
@@ -56,8 +59,9 @@ def run_hub(
 
     `store` is the address of a PostgreSQL that keeps the memories, which several hubs may share. Port 0 takes a free
     one; a line on standard output says which, `as_json` as {"url": …}. With `access_log` a line about each call
-    follows. `page` makes the places of a page about the hub. Off loopback a token is required. Raises InvalidSetting
-    before anything is opened, StoreError when the home or the store cannot be used.
+    follows. `page` makes the places of a page about the hub. Off loopback a token is required. Where the light
+    embedder is installed, memories are found by meaning too. Raises InvalidSetting before anything is opened,
+    StoreError when the home or the store cannot be used.
     """
 
     def allowed() -> Access:
@@ -68,6 +72,8 @@ def run_hub(
     gate = Gate(allowed, [path for path in (token_file, tokens_file, folder / FILE) if path is not None])
     gate.access.check_bind(host)
     tls = certified(tls_cert, tls_key)
+    settings = Settings.from_environment(home=folder)
+    embedder = meaning(settings) if light_vectors_name(settings) else None
     with ExitStack() as stack:
         with writing_to(folder):  # several hubs may share it that keep their memories elsewhere
             make_folder(folder)
@@ -78,7 +84,11 @@ def run_hub(
         stack.callback(kept.close)
         taken = stack.enter_context(listener(host, port))
         audit = AuditFiles(folder / "audit")
-        engine = Engine(kept, SystemClock(), __version__, audit)
+        vectors = None if embedder is None else Vectors(kept, embedder(), settings.words_weight)
+        engine = Engine(kept, SystemClock(), __version__, audit, vectors)
+        if vectors is not None:
+            stack.callback(vectors.close)
+            vectors.complete()
         stack.callback(engine.homes.close)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
         traffic = Traffic("kingly_hub", METHODS, note)

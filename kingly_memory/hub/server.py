@@ -76,7 +76,8 @@ def application(
 
     async def health(request: Request) -> Response:
         gate.access.check_names(request.headers)
-        return _reply(200, {"status": "ok", "server": "kingly-hub", "version": version})
+        said = {"status": "ok", "server": "kingly-hub", "version": version, "embedder": engine.embedder}
+        return _reply(200, said)
 
     async def ready(request: Request) -> Response:
         gate.access.check_names(request.headers)

@@ -20,8 +20,9 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.hub.serve import opened
+from kingly_memory.hub.vectors import Vectors
 from kingly_memory.models import JsonObject, MemoryStatus, Query
-from kingly_memory.ports import LocalStore
+from kingly_memory.ports import Embedder, LocalStore
 from kingly_memory.testing import ManualClock
 
 STORES = ("embedded", "postgresql")
@@ -33,9 +34,10 @@ NOBODY = 65534
 class Hub:
     """An engine with the wire's own names."""
 
-    def __init__(self, store: LocalStore) -> None:
+    def __init__(self, store: LocalStore, embedder: Embedder | None = None) -> None:
         self.store = store
-        self.engine = Engine(store, ManualClock(), "1.2.3")
+        self.vectors = None if embedder is None else Vectors(store, embedder, words_weight=0.7)
+        self.engine = Engine(store, ManualClock(), "1.2.3", vectors=self.vectors)
 
     def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:
         return self.engine.answer(scope, parsed(method, params))
@@ -43,6 +45,11 @@ class Hub:
     def find(self, query: str, scope: str = APP, **params: Any) -> list[JsonObject]:
         found: list[JsonObject] = self("search_semantic_memories", scope, query=query, **params)["memories"]
         return found
+
+    def close(self) -> None:
+        if self.vectors is not None:
+            self.vectors.close()
+        self.store.close()
 
     def rows(self, status: MemoryStatus, scope: str = APP) -> int:
         return len(self.store.reader.page(Query("", scope), (status,), 100, None))

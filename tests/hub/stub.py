@@ -27,7 +27,7 @@ class Unnoted(Homes):
 
 class StubEngine(Engine):
     def __init__(self, answer: Callable[[], JsonObject]) -> None:
-        self._stub, self._audit, self.homes = answer, None, Unnoted()
+        self._stub, self._audit, self._vectors, self.homes = answer, None, None, Unnoted()
 
     def answer(self, scope: str, request: Request) -> JsonObject:
         return self._stub()

@@ -38,6 +38,11 @@ STEPS = (
         "CREATE INDEX km_text_words ON km_text USING gin (tsv) WITH (fastupdate = off)",
     ),
     ("ALTER INDEX km_text_words SET (fastupdate = on, gin_pending_list_limit = 64)",),
+    (
+        "CREATE TABLE km_vector (memory text, embedder text, space text NOT NULL, place bigint NOT NULL, "
+        "revision integer NOT NULL, levels bytea NOT NULL, PRIMARY KEY (memory, embedder))",
+        "CREATE UNIQUE INDEX km_vector_made ON km_vector (space, embedder, place)",
+    ),
 )
 """One tuple of statements for each number; what was released is never changed.
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
@@ -28,7 +30,7 @@ from kingly_memory.hub.postgres.schema import prepare
 from kingly_memory.hub.postgres.text_index import INDEX, UNINDEX, TextIndex, texts
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, Query
-from kingly_memory.ports import Row, StoreReader, Transaction
+from kingly_memory.ports import Row, StoreReader, Transaction, Vector
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.engine import Outcome
@@ -50,6 +52,13 @@ _ADD = (
     "record text, id text)"
 )
 """One statement for all, and JSON because a list of each column takes twenty times as long to send."""
+_SET_VECTORS = (
+    "INSERT INTO km_vector SELECT memory, embedder, space, place, revision, decode(levels, 'hex') "
+    "FROM json_to_recordset(%s) AS r(memory text, embedder text, space text, place bigint, revision integer, "
+    "levels text) ON CONFLICT (memory, embedder) DO UPDATE "
+    "SET (place, revision, levels) = (excluded.place, excluded.revision, excluded.levels)"
+)
+_DROP_VECTORS = "DELETE FROM km_vector WHERE memory = %s"
 _BEHIND_ALL = 2**62
 """No row has that position."""
 _IDS = (
@@ -234,6 +243,8 @@ class PostgresTransaction(_PostgresLookups):
         """How many live memories more each space has."""
         self._more_words = Counter[str]()
         self._unindexed: dict[str, Memory] = {}
+        self._vectors: dict[tuple[str, str], JsonObject] = {}
+        """What each embedder made of each memory."""
         self._ids: dict[tuple[str, str], MemoryId | None] = dict.fromkeys(keys)
         """Who has the keys that were looked up for all changes together."""
         for space, key, memory_id in holders:
@@ -266,6 +277,7 @@ class PostgresTransaction(_PostgresLookups):
         else:
             self._more[before.memory.scope.space] -= before.status is MemoryStatus.LIVE
             self._unindex(before.memory.scope.space, before.position)
+            self._drop_vectors(memory.id)
             if before.memory.revision < memory.revision:
                 self.keep_revision(before.memory)
             changed = ", ".join(f"{name} = %s" for name in columns)
@@ -279,6 +291,7 @@ class PostgresTransaction(_PostgresLookups):
             self._more[space] -= status == MemoryStatus.LIVE
             self._unindex(space, position)
         self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
+        self._drop_vectors(memory_id)
 
     def unlearn(self, memory: Memory) -> None:
         """How its words are written lies nowhere."""
@@ -293,6 +306,16 @@ class PostgresTransaction(_PostgresLookups):
             "ON CONFLICT (memory, number) DO UPDATE SET record = excluded.record",
             memory.id, memory.revision, rows.record(memory),
         )  # fmt: skip
+
+    def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
+        self._vectors[memory.id, embedder] = {
+            "memory": memory.id,
+            "embedder": embedder,
+            "space": memory.scope.space,
+            "place": self._next(memory.scope.space),  # a gap in the feed of memories
+            "revision": memory.revision,
+            "levels": levels.hex(),
+        }
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         if value is None:
@@ -314,6 +337,8 @@ class PostgresTransaction(_PostgresLookups):
                 written.append({"id": memory.id, "start": start, "words": " ".join(words)})
         if written:
             self._run(INDEX, json.dumps(written))
+        if self._vectors:
+            self._run(_SET_VECTORS, json.dumps([*self._vectors.values()]))
         for space, last in self._last.items():
             if last != self._before[space] or self._more[space]:
                 changed = "UPDATE km_scope SET sequence = %s, live = live + %s, words = words + %s WHERE space = %s"
@@ -338,6 +363,11 @@ class PostgresTransaction(_PostgresLookups):
     def _unindex(self, space: str, position: int) -> None:
         self._more_words[space] -= sum(size for (size,) in self._all(UNINDEX, (position,)))
 
+    def _drop_vectors(self, memory_id: str) -> None:
+        for one in [one for one in self._vectors if one[0] == memory_id]:
+            del self._vectors[one]
+        self._run(_DROP_VECTORS, memory_id)
+
     def _run(self, statement: str, *values: Any) -> None:
         self._connection.execute(statement, values)
 
@@ -347,6 +377,7 @@ class Reader(TextIndex, _PostgresLookups):
 
     def __init__(self, store: PostgresStore) -> None:
         super().__init__(store.fetch_all)
+        self.vectors = _VectorRows(store.fetch_all)
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
         found = self._all(f"SELECT id, {_ROW} FROM km_memory WHERE id = ANY(%s)", (list(memory_ids),))
@@ -389,3 +420,32 @@ class Reader(TextIndex, _PostgresLookups):
 
     def counted_spaces(self) -> Mapping[str, int]:
         return dict(self._all("SELECT space, live FROM km_scope WHERE live > 0", ()))
+
+
+class _VectorRows:
+    """What a hub uses of `ports.VectorRows`: no deadline cuts a statement short."""
+
+    def __init__(self, fetch_all: Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]) -> None:
+        self._all = fetch_all
+
+    def made(
+        self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
+    ) -> list[Vector] | None:
+        if time.monotonic() >= deadline_s:
+            return None
+        found = self._all(
+            "SELECT place, memory, revision, levels FROM km_vector "
+            "WHERE space = %s AND embedder = %s AND place > %s ORDER BY place LIMIT %s",
+            (space, embedder, after, limit),
+        )
+        return [Vector(*columns) for columns in found]
+
+    def lacking(
+        self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
+    ) -> list[Row] | None:
+        found = self._all(
+            f"SELECT {_ROW} FROM km_memory AS m WHERE space = %s AND status = 'live' AND position > %s AND NOT EXISTS "
+            "(SELECT FROM km_vector WHERE memory = m.id AND embedder = %s) ORDER BY position LIMIT %s",
+            (space, after, embedder, limit),
+        )
+        return rows.read_rows(found)

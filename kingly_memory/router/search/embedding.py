@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import JsonObject, Memory, MemoryStatus
-from kingly_memory.ports import HOME, INCARNATION, Clock, LocalStore, Transaction
-from kingly_memory.router.search.meaning import VectorSearch
+from kingly_memory.ports import HOME, INCARNATION, Clock, Embedder, LocalStore, Transaction
+from kingly_memory.router.search.meaning import VectorSearch, embedded
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -185,19 +185,24 @@ class Embedding:
         return bool(changes)
 
     def _write(self, memories: Sequence[Memory]) -> None:
-        made: list[tuple[Memory, bytes]] = []
-        for start in range(0, len(memories), BITE):
-            bite = memories[start : start + BITE]
-            time.sleep(PAUSE_S)  # for searches and stores that wait for the interpreter
-            made += zip(bite, self._vectors.embed(bite), strict=True)
-
-        def change(transaction: Transaction) -> None:
-            """Write vectors down of memories that are still what they were."""
-            for memory, vector in made:
-                row = transaction.row(memory.id)
-                if row is not None and row.memory.revision == memory.revision:
-                    transaction.set_vector(self._vectors.embedder.name, memory, vector)
-
-        if made:
-            self._store.write(change).result()
+        if memories:
+            give_vectors(self._store, self._vectors.embedder, self._vectors.space, memories)
             self._vectors.load()  # else the next search would
+
+
+def give_vectors(store: LocalStore, embedder: Embedder, space: str, memories: Sequence[Memory]) -> None:
+    """Make a vector of each memory of a space, and write those down whose memories are still what they were. Raises
+    StoreError, EmbedderFailed."""
+    made: list[tuple[Memory, bytes]] = []
+    for start in range(0, len(memories), BITE):
+        bite = memories[start : start + BITE]
+        time.sleep(PAUSE_S)  # for searches and stores that wait for the interpreter
+        made += zip(bite, embedded(embedder, bite), strict=True)
+
+    def change(transaction: Transaction) -> None:
+        for memory, vector in made:
+            row = transaction.row(memory.id)
+            if row is not None and row.memory.revision == memory.revision:
+                transaction.set_vector(embedder.name, memory, vector)
+
+    store.write(change, space).result()

@@ -52,6 +52,13 @@ def levels(vector: Sequence[float]) -> bytes:
     return array("b", [round(value * scale) for value in vector]).tobytes()
 
 
+def embedded(embedder: Embedder, memories: Sequence[Memory]) -> list[bytes]:
+    """What is kept of each: its vectors, one after another. Raises EmbedderFailed."""
+    texts = [parts(memory, speaks=embedder.speaks) for memory in memories]
+    vectors = map(levels, embedder.embed([text for of_memory in texts for text in of_memory]))
+    return [b"".join(islice(vectors, len(of_memory))) for of_memory in texts]
+
+
 class Near(NamedTuple):
     """What the vectors say to a question: similarities (0-1) by id, the revision that each vector was made of, and for
     long texts the number of the passage that is nearest."""
@@ -216,15 +223,9 @@ class VectorSearch:
 
     def add(self, rows: Sequence[Row]) -> None:
         """Make vectors of these memories for this process alone."""
-        made = zip(rows, self.embed([row.memory for row in rows]), strict=True)
+        made = zip(rows, embedded(self.embedder, [row.memory for row in rows]), strict=True)
         with self._lock:
             self._put([Vector(0, row.memory.id, row.memory.revision, vector) for row, vector in made])
-
-    def embed(self, memories: Sequence[Memory]) -> list[bytes]:
-        """What is kept of each. Raises EmbedderFailed."""
-        texts = [parts(memory, speaks=self.embedder.speaks) for memory in memories]
-        vectors = map(levels, self.embedder.embed([text for of_memory in texts for text in of_memory]))
-        return [b"".join(islice(vectors, len(of_memory))) for of_memory in texts]
 
     def _read_page(self, deadline_s: float) -> bool:
         """Read on; True when there is nothing more."""

@@ -1,0 +1,188 @@
+"""What a hub finds by meaning, with each of its two stores: what shares no word with the question."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory.errors import StoreUnreadable
+from kingly_memory.hub import recall, vectors
+from kingly_memory.hub.engine import scope_name
+from kingly_memory.ports import LocalStore
+from kingly_memory.testing import ManualClock
+from tests.hub.stores import APP, STORES, Database, Hub, Server, opener
+from tests.router.search.test_meaning import SubjectEmbedder
+
+OTHER = scope_name("default", "other")
+OTHERS = [f"The {name} of day {number}" for number in range(3) for name in ("invoice", "rain")]
+"""Enough of other subjects that no mean hides one of them."""
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search waits for the vectors, however busy the machine is."""
+    monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
+
+
+@pytest.fixture(params=STORES)
+def new_hub(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Hub]]:
+    """Hubs over one store, each as after a start; an embedder only where one is given."""
+    open_store, made = opener(request.param, tmp_path / "hub", request), list[Hub]()
+
+    def new(**given: Any) -> Hub:
+        if made:
+            made[-1].close()
+        made.append(Hub(open_store(), **given))
+        return made[-1]
+
+    yield new
+    made[-1].close()
+
+
+@pytest.fixture
+def hub(new_hub: Callable[..., Hub]) -> Hub:
+    found = new_hub(embedder=SubjectEmbedder())
+    found("store_many", memories=[{"content": one} for one in OTHERS])
+    return found
+
+
+def found(hub: Hub, query: str, scope: str = APP, **params: Any) -> list[str]:
+    return [one["content"] for one in hub.find(query, scope, **params)]
+
+
+@pytest.mark.requirement("N13")
+def test_a_memory_is_found_by_what_it_means_as_it_is_now(hub: Hub) -> None:
+    stored = hub("store_memory", content="The kitten sleeps upstairs", idempotency_key="k")["memory_id"]
+    assert found(hub, "feline") == ["The kitten sleeps upstairs"]
+    hub("update_memory", memory_id=stored, content="A ship sails")
+    assert (found(hub, "feline"), found(hub, "boat")) == ([], ["A ship sails"])
+    hub("forget_memory", memory_id=stored)
+    assert found(hub, "boat") == []
+    hub("update_memory", memory_id=stored, content="The cat is back", idempotency_key="u")
+    assert found(hub, "feline") == ["The cat is back"]
+    hub("forget_memory", memory_id=stored, purge=True)
+    assert found(hub, "feline") == []
+
+
+def test_words_come_first_and_types_hold(hub: Hub) -> None:
+    hub("store_memory", content="A kitten sleeps", memory_type="episodic")
+    hub("store_memory", content="How a feline sleeps", memory_type="procedural")
+    assert found(hub, "feline") == ["How a feline sleeps", "A kitten sleeps"]
+    assert found(hub, "feline", memory_types=["episodic"]) == ["A kitten sleeps"]
+
+
+def test_no_project_sees_what_another_one_means(hub: Hub) -> None:
+    hub("store_many", OTHER, memories=[{"content": one} for one in (*OTHERS, "The kitten sleeps")])
+    assert (found(hub, "feline"), found(hub, "feline", OTHER)) == ([], ["The kitten sleeps"])
+
+
+def said(text: str, at: Any) -> str:
+    return json.dumps({"content": text, "metadata": {"updated_at": at.isoformat()}})
+
+
+def test_of_two_texts_of_a_key_the_later_one_is_found_whichever_comes_first(hub: Hub) -> None:
+    now = ManualClock().now()
+    for text, at in (("The kitten", now), ("The ship", now - timedelta(hours=1))):
+        hub("store_memory", content=said(text, at), idempotency_key="k")
+    assert (len(found(hub, "feline")), found(hub, "boat")) == (1, [])
+
+
+def test_what_was_stored_without_vectors_gets_them_at_the_next_start(
+    new_hub: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "BATCH", 4)
+    for scope in (APP, OTHER):
+        new_hub()("store_many", scope, memories=[{"content": one} for one in (*OTHERS, "The kitten sleeps")])
+    hub = new_hub(embedder=SubjectEmbedder())
+    assert hub.vectors is not None
+    assert found(hub, "feline") == []
+    hub.vectors.complete().result()
+    assert found(hub, "feline") == found(hub, "feline", OTHER) == ["The kitten sleeps"]
+
+
+def test_a_store_that_cannot_be_reached_delays_the_vectors(
+    new_hub: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    new_hub()("store_many", memories=[{"content": one} for one in (*OTHERS, "The kitten sleeps")])
+    hub = new_hub(embedder=SubjectEmbedder())
+    counted, failures = hub.store.reader.counted_spaces, [StoreUnreadable("the store", "is away", "wait")]
+
+    def sometimes() -> Mapping[str, int]:
+        if failures:
+            raise failures.pop()
+        return counted()
+
+    monkeypatch.setattr(vectors, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(hub.store.reader, "counted_spaces", sometimes)
+    assert hub.vectors is not None
+    with caplog.at_level(logging.WARNING):
+        hub.vectors.complete().result()
+    assert "not found by their meaning for now" in caplog.text
+    assert found(hub, "feline") == ["The kitten sleeps"]
+
+
+def test_projects_that_were_asked_last_stay_in_memory(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "MOST", len(OTHERS) + 1)
+    for scope in (APP, OTHER):
+        hub("store_many", scope, memories=[{"content": one} for one in (*OTHERS, "The kitten sleeps")])
+    assert hub.vectors is not None
+    first = hub.vectors.search(APP)
+    for scope in (APP, OTHER, APP):
+        assert found(hub, "feline", scope) == ["The kitten sleeps"]
+    assert hub.vectors.search(APP) is not first
+    assert hub.vectors.search(APP) is hub.vectors.search(APP)
+
+
+def test_an_answer_without_its_vectors_says_that_it_is_partial(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unread(*_: Any) -> Any:
+        raise StoreUnreadable("the store", "is away", "wait")
+
+    monkeypatch.setattr(hub.store.reader.vectors, "made", unread)
+    answer = hub("search_semantic_memories", query="invoice")
+    assert (len(answer["memories"]), answer["partial"]) == (3, True)
+    monkeypatch.undo()
+    answers = (hub("search_semantic_memories", query="invoice") for _ in range(10_000))
+    assert any("partial" not in one for one in answers)
+
+
+def test_vectors_of_a_database_that_was_restored_are_read_anew(postgres: Server, tmp_path: Path) -> None:
+    database = Database(postgres, tmp_path)
+    hub = Hub(database.opened(), embedder=SubjectEmbedder())
+    hub("store_many", memories=[{"content": one} for one in OTHERS])
+    hub.close()
+    database.back_up()
+    hub = Hub(database.opened(), embedder=SubjectEmbedder())
+    hub("store_many", memories=[{"content": f"{one}, again"} for one in OTHERS])
+    assert found(hub, "boat") == []
+    database.restore()
+    for _ in range(10):  # as a home does: each connection of before finds out by itself
+        with contextlib.suppress(StoreUnreadable):
+            hub("store_memory", content="A vessel sails", idempotency_key="v")
+            break
+    assert found(hub, "boat") == ["A vessel sails"]
+    hub.close()
+
+
+def test_a_purge_leaves_no_vector_in_the_database(postgres: Server) -> None:
+    import psycopg
+
+    postgres.empty()
+    hub = Hub(opener_of(postgres), embedder=SubjectEmbedder())
+    kept, gone = (hub("store_memory", content=text)["memory_id"] for text in ("A ship", "A kitten"))
+    hub("forget_memory", memory_id=gone, purge=True)
+    hub.close()
+    with psycopg.connect(postgres.address) as connection:
+        assert connection.execute("SELECT memory FROM km_vector").fetchall() == [(kept,)]
+
+
+def opener_of(server: Server) -> LocalStore:
+    from kingly_memory.hub.serve import opened
+
+    return opened(Path(), server.address)
