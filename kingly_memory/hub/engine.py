@@ -59,7 +59,6 @@ from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, project_and_user, space_of
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, LocalStore, Row, Transaction
-from kingly_memory.router.search.meaning import embedded
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 T = TypeVar("T")
@@ -140,23 +139,28 @@ class Engine:
             GetDocument: documents.part,
         }
 
-    @property
-    def embedder(self) -> str | None:
-        """What memories are found by besides their words."""
-        return None if self._vectors is None else self._vectors.embedder.name
-
     def answer(self, scope: str, request: Request) -> JsonObject:
         """What the request asks for, within a scope made by `scope_name`. Returns after the commit.
 
         Raises InvalidInput, UnknownMemory or StoreError; then nothing was changed.
         """
         if isinstance(request, Storing):
-            return self._storing(scope, request, self._store.write).result()
-        return self._answers[type(request)](scope, request)
+            answer = self._storing(scope, request, self._store.write).result()
+        else:
+            answer = self._answers[type(request)](scope, request)
+        self._give_vectors(scope, request, answer)
+        return answer
 
     async def store(self, scope: str, request: Storing) -> JsonObject:
         """The same for an event loop, which goes on meanwhile."""
-        return await self._storing(scope, request, self._store.commit)
+        answer = await self._storing(scope, request, self._store.commit)
+        self._give_vectors(scope, request, answer)
+        return answer
+
+    @property
+    def embedder(self) -> str | None:
+        """What memories are found by besides their words."""
+        return None if self._vectors is None else self._vectors.embedder.name
 
     def check_quota(self, caller: Caller, scope: str, request: Request) -> None:
         """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores. What was stored
@@ -203,6 +207,13 @@ class Engine:
                 "memories": changed,
             },
         )
+
+    def _give_vectors(self, scope: str, request: Request, answer: JsonObject) -> None:
+        """Have vectors made of what was stored or revised."""
+        if self._vectors is not None and isinstance(request, Storing | UpdateMemory):
+            results = answer.get("results", [answer])
+            stored = [one["memory_id"] for one in results if "memory_id" in one and not one.get("idempotency_hit")]
+            self._vectors.want(scope, stored)
 
     def check_store(self) -> None:
         """Raises StoreError when the store cannot be read."""
@@ -262,14 +273,14 @@ class Engine:
         is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
 
-        def store(tx: Transaction, envelope: Envelope, memory: Memory, vector: bytes | None) -> JsonObject:
+        def store(tx: Transaction, envelope: Envelope, memory: Memory) -> JsonObject:
             draft = envelope.draft
             by_key = None if draft.key is None else tx.id_of_key(scope, draft.key)
             named = None if envelope.key is None else tx.facet(_NAMED, _owner(scope, envelope.key))
             held_id = by_key or (None if named is None else str(named["id"]))
             row = None if held_id is None else tx.row(held_id)
             if row is None or (by_key is None and row.memory.metadata.get("purged")):
-                self._put(tx, memory, envelope.key, vector)
+                _put(tx, memory, envelope.key)
                 return {"memory_id": memory.id, "idempotency_hit": False, "digest": envelope.digest}
             if envelope.said_at is None:
                 forgotten = row.status is MemoryStatus.FORGOTTEN
@@ -278,16 +289,15 @@ class Engine:
             if by_key is None and draft.key is not None:
                 met = (tx.facet(MET, row.memory.id) or {"ids": []})["ids"]
                 tx.set_facet(MET, row.memory.id, {"ids": list(dict.fromkeys([*met, draft.key]))})
-            return self._revise(tx, row, envelope, now, vector)
+            return self._revise(tx, row, envelope, now)
 
         def change(tx: Transaction) -> JsonObject:
-            return worded([store(tx, *each) for each in zip(envelopes, memories, vectors, strict=True)])
+            return worded([store(tx, *pair) for pair in zip(envelopes, memories, strict=True)])
 
         memories = [
             one.draft.memory(new_id(now), scope, created_at=now, updated_at=one.said_before(now), revision=1)
             for one in envelopes
         ]
-        vectors = self._embedded(memories)
         return write(change, scope, memories)
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
@@ -299,7 +309,6 @@ class Engine:
         metadata = earlier.get("metadata") if request.metadata is None else request.metadata
         envelope = opened(request.content, kind, metadata, row.memory.key)
         now = self._clock.now()
-        [vector] = self._embedded([envelope.draft.memory(memory_id, scope, created_at=now, updated_at=now, revision=0)])
 
         def change(tx: Transaction) -> JsonObject:
             row = tx.row(memory_id)
@@ -308,11 +317,11 @@ class Engine:
             if envelope.said_at is None and not _first_time(tx, memory_id, request.idempotency_key):
                 held = {"memory_id": memory_id, "digest": _digest(row.memory)}
                 return {**held, "revision": row.memory.revision, "idempotency_hit": True}
-            return self._revise(tx, row, envelope, now, vector)
+            return self._revise(tx, row, envelope, now)
 
         return self._store.write(change, scope).result()
 
-    def _revise(self, tx: Transaction, row: Row, envelope: Envelope, now: datetime, vector: bytes | None) -> JsonObject:
+    def _revise(self, tx: Transaction, row: Row, envelope: Envelope, now: datetime) -> JsonObject:
         """One more text of a memory: its current one, or an earlier revision where a later text or a later forgetting
         came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
         changed since."""
@@ -330,14 +339,14 @@ class Engine:
         answer: JsonObject = {"memory_id": before.id, "idempotency_hit": is_repeat, "digest": envelope.digest}
         is_later = said_at >= before.updated_at and not is_repeat and not before.metadata.get("purged")
         if is_later:
-            self._put(tx, replace(memory, revision=before.revision + 1), envelope.key, vector)
+            _put(tx, replace(memory, revision=before.revision + 1), envelope.key)
         elif is_forgotten:
             tx.note_seen(before)
             answer = {"memory_id": before.id, "idempotency_hit": is_repeat, "forgotten": True}
         elif is_repeat:
             tx.note_seen(before)
         else:  # it takes the place of the current one, which becomes the next
-            self._put(tx, replace(before, revision=before.revision + 1), None, *self._embedded([before]))
+            tx.save(replace(before, revision=before.revision + 1), row.status)
             tx.keep_revision(replace(memory, revision=before.revision))
         return {**answer, "revision": before.revision + (not is_repeat)}
 
@@ -434,20 +443,6 @@ class Engine:
 
         return {"memory_id": memory_id, "marked": self._store.write(change, scope).result()}
 
-    def _embedded(self, memories: Sequence[Memory]) -> Sequence[bytes | None]:
-        """The vector of each, where memories have one."""
-        return [None] * len(memories) if self._vectors is None else embedded(self._vectors.embedder, memories)
-
-    def _put(self, tx: Transaction, memory: Memory, key: str | None, vector: bytes | None) -> None:
-        """Save a memory with its vector, under the key that people gave it."""
-        tx.save(memory, MemoryStatus.LIVE)
-        if self._vectors is not None and vector is not None:
-            tx.set_vector(self._vectors.embedder.name, memory, vector)
-        if key is not None:
-            tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
-            names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
-            tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
-
     def _row(self, field: str, scope: str, memory_id: str) -> Row:
         """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""
         row = self._store.reader.row(memory_id)
@@ -504,6 +499,14 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(503, "the hub's store cannot be used at the moment; nothing was changed")
     log.error("HubCallFailed %s", type(error).__name__)
     return Refusal(500, "internal error")
+
+
+def _put(tx: Transaction, memory: Memory, key: str | None) -> None:
+    tx.save(memory, MemoryStatus.LIVE)
+    if key is not None:
+        tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
+        names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
+        tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
 
 
 def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Row | None:

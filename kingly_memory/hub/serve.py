@@ -88,7 +88,7 @@ def run_hub(
         engine = Engine(kept, SystemClock(), __version__, audit, vectors)
         if vectors is not None:
             stack.callback(vectors.close)
-            vectors.complete()
+            vectors.start()
         stack.callback(engine.homes.close)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
         traffic = Traffic("kingly_hub", METHODS, note)

@@ -3,13 +3,16 @@ in this process, as a home compares its own, whichever store keeps them."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
-from kingly_memory.errors import StoreError
+from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.hub.recall import Lasting
-from kingly_memory.models import JsonObject
+from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, Embedder, LocalStore
 from kingly_memory.router.search.embedding import BATCH, give_vectors
@@ -18,15 +21,17 @@ from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 MOST = 400_000
 """Memories whose vectors are kept in the process, some 150 MB: those of the projects that were asked last."""
 _LOOK_S = 0.02
+_COLLECT_S = 0.05
+"""A store is often followed by others, whose vectors then share a commit."""
 _AGAIN_S = 60.0
 """After the store could not be reached."""
 
 
 class Vectors:
-    """Searches by meaning, and the vectors of what was stored without them. Safe from any thread."""
+    """Makes the vectors of what is stored, just behind it, and searches by them. Safe from any thread."""
 
     def __init__(self, store: LocalStore, embedder: Embedder, words_weight: float) -> None:
-        """The embedder is a light one: whoever stores waits for it. `words_weight` as in the settings."""
+        """`words_weight` as in the settings."""
         self.embedder = embedder
         self._store = store
         self._words_weight = words_weight
@@ -34,8 +39,48 @@ class Vectors:
         self._searches: dict[str, _ByMeaning] = {}
         """By project; the one that was asked last stands last."""
         self._incarnation: JsonObject | None = None
-        self._threads = ThreadPoolExecutor(2, "hub-vectors")
+        self._reading = ThreadPoolExecutor(1, "hub-vectors-read")
+        self._making = threading.Thread(target=self._run, name="hub-vectors", daemon=True)
+        self._wanted: dict[str, dict[str, None]] = {}
+        """The ids of memories that wait for a vector, by project."""
+        self._is_complete = False
+        """Whether all that lay in the store at the start was looked through."""
+        self._is_woken = threading.Event()
         self._is_closed = threading.Event()
+
+    def start(self) -> None:
+        """Make vectors in the background: first of what was stored without."""
+        self._making.start()
+
+    def close(self) -> None:
+        """Finish what is being written, and begin nothing more. What still waits is made after the next start."""
+        self._is_closed.set()
+        self._is_woken.set()
+        if self._making.is_alive():
+            self._making.join()
+        self._reading.shutdown(cancel_futures=True)
+
+    def want(self, space: str, memory_ids: Sequence[str]) -> None:
+        """Have vectors made of memories that were committed."""
+        if memory_ids:
+            with self._lock:
+                self._wanted.setdefault(space, {}).update(dict.fromkeys(memory_ids))
+            self._is_woken.set()
+
+    def catch_up(self) -> None:
+        """Give a vector to every memory that has none. Raises StoreError; it then begins with all of them again."""
+        try:
+            for space in () if self._is_complete else self._store.reader.counted_spaces():
+                self._complete(space)
+            self._is_complete = True
+            while not self._is_closed.is_set() and (wanted := self._take()):
+                space, memory_ids = wanted
+                rows = self._store.reader.rows(memory_ids, math.inf).values()
+                live = [row.memory for row in rows if row is not None and row.status is MemoryStatus.LIVE]
+                give_vectors(self._store, self.embedder, space, live)
+        except KinglyMemoryError:
+            self._is_complete = False
+            raise
 
     def search(self, space: str) -> MeaningSearch:
         """The search of a project. Its vectors are read in the background once it is asked."""
@@ -60,27 +105,18 @@ class Vectors:
         found.look_again()
         return found
 
-    def complete(self) -> Future[None]:
-        """Give a vector to every memory that has none, in the background: to those that were there before the embedder
-        was."""
-        return self._threads.submit(self._complete)
-
-    def close(self) -> None:
-        """Finish what is being written, and begin nothing more."""
-        self._is_closed.set()
-        self._threads.shutdown(cancel_futures=True)
-
-    def _complete(self) -> None:
+    def _run(self) -> None:
         while not self._is_closed.is_set():
+            self._is_woken.clear()
             try:
-                for space in self._store.reader.counted_spaces():
-                    self._complete_space(space)
-                return
-            except StoreError as error:
-                log.warning("older memories are not found by their meaning for now: %s", error)
+                self.catch_up()
+                self._is_closed.wait(_COLLECT_S)
+                self._is_woken.wait()
+            except KinglyMemoryError as error:
+                log.warning("some memories are not found by their meaning for now: %s", error)
                 self._is_closed.wait(_AGAIN_S)
 
-    def _complete_space(self, space: str) -> None:
+    def _complete(self, space: str) -> None:
         position = 0
         while not self._is_closed.is_set():
             lacking = self._store.reader.vectors.lacking(self.embedder.name, space, position, BATCH)
@@ -89,9 +125,21 @@ class Vectors:
             give_vectors(self._store, self.embedder, space, [row.memory for row in lacking])
             position = lacking[-1].position
 
+    def _take(self) -> tuple[str, list[str]] | None:
+        """Some of the memories of one project that wait."""
+        with self._lock:
+            for space, waiting in self._wanted.items():
+                taken = list(islice(waiting, BATCH))
+                for memory_id in taken:
+                    del waiting[memory_id]
+                if not waiting:
+                    del self._wanted[space]
+                return space, taken
+        return None
+
     def _read(self, vectors: VectorSearch) -> None:
         if not self._is_closed.is_set():
-            self._threads.submit(vectors.load)
+            self._reading.submit(vectors.load)
 
 
 class _ByMeaning(Lasting, MeaningSearch):

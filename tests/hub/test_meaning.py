@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -101,9 +102,6 @@ def test_what_was_stored_without_vectors_gets_them_at_the_next_start(
     for scope in (APP, OTHER):
         new_hub()("store_many", scope, memories=[{"content": one} for one in (*OTHERS, "The kitten sleeps")])
     hub = new_hub(embedder=SubjectEmbedder())
-    assert hub.vectors is not None
-    assert found(hub, "feline") == []
-    hub.vectors.complete().result()
     assert found(hub, "feline") == found(hub, "feline", OTHER) == ["The kitten sleeps"]
 
 
@@ -112,18 +110,21 @@ def test_a_store_that_cannot_be_reached_delays_the_vectors(
 ) -> None:
     new_hub()("store_many", memories=[{"content": one} for one in (*OTHERS, "The kitten sleeps")])
     hub = new_hub(embedder=SubjectEmbedder())
+    is_read = threading.Event()
     counted, failures = hub.store.reader.counted_spaces, [StoreUnreadable("the store", "is away", "wait")]
 
     def sometimes() -> Mapping[str, int]:
         if failures:
             raise failures.pop()
+        is_read.set()
         return counted()
 
     monkeypatch.setattr(vectors, "_AGAIN_S", 0.0)
     monkeypatch.setattr(hub.store.reader, "counted_spaces", sometimes)
     assert hub.vectors is not None
     with caplog.at_level(logging.WARNING):
-        hub.vectors.complete().result()
+        hub.vectors.start()
+        assert is_read.wait(10)
     assert "not found by their meaning for now" in caplog.text
     assert found(hub, "feline") == ["The kitten sleeps"]
 
@@ -176,6 +177,7 @@ def test_a_purge_leaves_no_vector_in_the_database(postgres: Server) -> None:
     postgres.empty()
     hub = Hub(opener_of(postgres), embedder=SubjectEmbedder())
     kept, gone = (hub("store_memory", content=text)["memory_id"] for text in ("A ship", "A kitten"))
+    hub.find("boat")
     hub("forget_memory", memory_id=gone, purge=True)
     hub.close()
     with psycopg.connect(postgres.address) as connection:

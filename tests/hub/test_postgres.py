@@ -61,7 +61,7 @@ class Hub(stores.Hub):
         super().__init__(opened(Path(), address), embedder)
 
     def found(self, query: str, scope: str = APP) -> list[str]:
-        return [one["content"] for one in self("search_semantic_memories", scope, query=query)["memories"]]
+        return [one["content"] for one in self.find(query, scope)]
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def test_what_one_hub_takes_the_other_finds_by_its_meaning(
     monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
     first, second = hubs_by_meaning
     first("store_many", memories=[{"content": f"The {one} of today"} for one in ("rain", "invoice", "boat")])
-    assert second.found("feline") == []
+    assert first.found("feline") == second.found("feline") == []
     stored = first("store_memory", content="A kitten")["memory_id"]
-    assert second.found("feline") == ["A kitten"]
+    assert first.found("feline") == second.found("feline") == ["A kitten"]
     first("update_memory", memory_id=stored, content="A drizzle")
     assert second.found("feline") == []
 
@@ -425,10 +425,8 @@ def test_no_statement_reads_the_whole_of_a_table(
     hub("update_memory", memory_id=one, content="tea at four", idempotency_key="tea.2")
     hub("create_memory_link", source_memory_id=one, target_memory_id=other)
     hub("mark_memory", memory_id=one, pin={"pinned": True, "weight": 1.0, "at": 1.0})
-    assert hub.vectors is not None
-    hub.vectors.complete().result()
     monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
-    hub.found("tea")
+    assert hub.find("tea")
     hub.found("東京")
     hub("search_semantic_memories", query="tea", memory_types=["episodic"])
     hub("list_changes")
