@@ -1,6 +1,6 @@
-"""A hub's memory in PostgreSQL: 50 projects that are searched, and 64 callers who store into one project, each by a
-connection and commits of its own and by a hub's shared ones, on the event loop as calls of the network do. Hub and
-database share the machine."""
+"""A hub's memory in PostgreSQL: 50 projects that are searched, by words and by meaning too, and 64 callers who store into
+one project, each by a connection and commits of its own and by a hub's shared ones, on the event loop as calls of the
+network do. Hub and database share the machine."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ import gc
 import itertools
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note
+from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
 from kingly_memory.cli.entry import SELDOM
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.methods import StoreMemory, checked
 from kingly_memory.hub.serve import opened
+from kingly_memory.router.search.meaning import POOL, VectorSearch
 from tests.hub.stores import Hub, Server, postgres_server
 
 PROJECTS, AT_ONCE = 50, 500
 CALLERS, STORES, TURNS = 64, 1_024, 5
-SEARCHES, IN_A_MILLION = (Goal("p95", 5.0),), (Goal("p95", 80.0),)
+BY_WORDS, BY_MEANING, IN_A_MILLION = (Goal("p95", 5.0),), (Goal("p95", 10.0),), (Goal("p95", 80.0),)
 SHARED_COMMITS = (Goal("ratio", 1 / 8),)
 Parts = Mapping[str, Sequence[Note]]
 
@@ -57,22 +59,49 @@ def _fill(hub: Hub, parts: Parts) -> None:
             hub("store_many", scope, memories=[{"content": one.content} for one in notes[first : first + AT_ONCE]])
 
 
+def _read(hub: Hub, scope: str) -> None:
+    """Until the hub has the vectors of the project in memory."""
+    hub.find("which makes all vectors", scope)
+    while "partial" in hub("search_semantic_memories", scope, query="which reads them"):
+        pass
+
+
 async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
-    """Searches, and by turns the same again."""
+    """Searches by words, the same again, by meaning too, and by the vectors alone, by turns."""
     chance, count = random.Random(1), plan.samples + 3
     scopes = [chance.choice(list(parts)) for _ in range(count)]
     asked = [(scope, plan.writer.questions(parts[scope], 1)[0].text) for scope in scopes]
+    embedder = WordLlamaEmbedder()
+    knowing = Hub(hub.store, embedder)
+    compared = {scope: VectorSearch(scope, lambda: embedder, hub.store.reader.vectors) for scope in parts}
+    for scope, vectors in compared.items():
+        await asyncio.to_thread(_read, knowing, scope)
+        await asyncio.to_thread(vectors.load)
 
-    async def search(number: int) -> None:
+    def by(hub: Hub) -> Callable[[int], Awaitable[None]]:
+        async def search(number: int) -> None:
+            scope, text = asked[number]
+            hub("search_semantic_memories", scope, query=text)
+
+        return search
+
+    async def compare(number: int) -> None:
         scope, text = asked[number]
-        hub("search_semantic_memories", scope, query=text)
+        vectors = compared[scope]
+        vectors.near(vectors.asked(text), POOL, (), time.monotonic() + 1.0)
 
-    seconds = await alternate({"search": search, "again": search}, plan.samples)
+    ways = {"words": by(hub), "again": by(hub), "meaning": by(knowing), "vectors": compare}
+    seconds = await alternate(ways, plan.samples)
     where = f"{sum(map(len, parts.values())):,} in {len(parts)} projects"
-    goals = IN_A_MILLION if max(plan.sizes) > 100_000 else SEARCHES
+    in_a_million = IN_A_MILLION if max(plan.sizes) > 100_000 else ()
+    words, against = seconds["words"], "by words"
     return [
-        figure(f"hub, PostgreSQL: search in {where}", seconds["search"], goals=goals),
-        figure("the same again (A/A)", seconds["again"], floor=seconds["search"], against="search", goals=goals),
+        figure(f"hub, PostgreSQL: search by words in {where}", words, goals=in_a_million or BY_WORDS),
+        figure("the same again (A/A)", seconds["again"], floor=words, against=against),
+        figure(
+            "by words and meaning", seconds["meaning"], floor=words, against=against, goals=in_a_million or BY_MEANING
+        ),
+        figure("the nearest vectors alone", seconds["vectors"], floor=words, against=against, goals=BY_WORDS),
     ]
 
 

@@ -160,7 +160,7 @@ class Engine:
     @property
     def embedder(self) -> str | None:
         """What memories are found by besides their words."""
-        return None if self._vectors is None else self._vectors.embedder.name
+        return None if self._vectors is None else self._vectors.name
 
     def check_quota(self, caller: Caller, scope: str, request: Request) -> None:
         """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores. What was stored

@@ -74,8 +74,12 @@ class HubProcess:
         """Start the hub and return when it accepts calls. Raises HubDidNotStart."""
         if self.running:
             return
-        # The caller's environment without Kingly's settings; the package is found even where it is not installed.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("KINGLY_")}
+        # The caller's environment with one of Kingly's settings; the package is found even where it is not installed.
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("KINGLY_") or name == "KINGLY_EMBEDDER"
+        }
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_PACKAGE_FOLDER), environment.get("PYTHONPATH"))))
         if self._token is not None:
             environment["KINGLY_HUB_TOKEN"] = self._token

@@ -73,7 +73,7 @@ def run_hub(
     gate.access.check_bind(host)
     tls = certified(tls_cert, tls_key)
     settings = Settings.from_environment(home=folder)
-    embedder = meaning(settings) if light_vectors_name(settings) else None
+    name, new_embedder = light_vectors_name(settings), meaning(settings)
     with ExitStack() as stack:
         with writing_to(folder):  # several hubs may share it that keep their memories elsewhere
             make_folder(folder)
@@ -84,11 +84,12 @@ def run_hub(
         stack.callback(kept.close)
         taken = stack.enter_context(listener(host, port))
         audit = AuditFiles(folder / "audit")
-        vectors = None if embedder is None else Vectors(kept, embedder(), settings.words_weight)
-        engine = Engine(kept, SystemClock(), __version__, audit, vectors)
-        if vectors is not None:
+        vectors = None
+        if name is not None and new_embedder is not None:
+            vectors = Vectors(kept, name, new_embedder, settings.words_weight)
             stack.callback(vectors.close)
             vectors.start()
+        engine = Engine(kept, SystemClock(), __version__, audit, vectors)
         stack.callback(engine.homes.close)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
         traffic = Traffic("kingly_hub", METHODS, note)

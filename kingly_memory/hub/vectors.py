@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
@@ -23,16 +23,18 @@ MOST = 400_000
 _LOOK_S = 0.02
 _COLLECT_S = 0.05
 """A store is often followed by others, whose vectors then share a commit."""
-_AGAIN_S = 60.0
+_AGAIN_S = 5.0
 """After the store could not be reached."""
 
 
 class Vectors:
     """Makes the vectors of what is stored, just behind it, and searches by them. Safe from any thread."""
 
-    def __init__(self, store: LocalStore, embedder: Embedder, words_weight: float) -> None:
-        """`words_weight` as in the settings."""
-        self.embedder = embedder
+    def __init__(self, store: LocalStore, name: str, new_embedder: Callable[[], Embedder], words_weight: float) -> None:
+        """What has that name gives the same embedder each time, and loads it the first time. `words_weight` as in the
+        settings."""
+        self.name = name
+        self._new_embedder = new_embedder
         self._store = store
         self._words_weight = words_weight
         self._lock = threading.Lock()
@@ -77,7 +79,7 @@ class Vectors:
                 space, memory_ids = wanted
                 rows = self._store.reader.rows(memory_ids, math.inf).values()
                 live = [row.memory for row in rows if row is not None and row.status is MemoryStatus.LIVE]
-                give_vectors(self._store, self.embedder, space, live)
+                give_vectors(self._store, self._new_embedder(), space, live)
         except KinglyMemoryError:
             self._is_complete = False
             raise
@@ -91,7 +93,7 @@ class Vectors:
                 self._incarnation = incarnation
             found = self._searches.pop(space, None)
             if found is None:
-                vectors = VectorSearch(space, lambda: self.embedder, self._store.reader.vectors)
+                vectors = VectorSearch(space, self._new_embedder, self._store.reader.vectors)
                 found = _ByMeaning(
                     self._store.reader,
                     vectors=vectors,
@@ -119,10 +121,10 @@ class Vectors:
     def _complete(self, space: str) -> None:
         position = 0
         while not self._is_closed.is_set():
-            lacking = self._store.reader.vectors.lacking(self.embedder.name, space, position, BATCH)
+            lacking = self._store.reader.vectors.lacking(self.name, space, position, BATCH)
             if not lacking:
                 return
-            give_vectors(self._store, self.embedder, space, [row.memory for row in lacking])
+            give_vectors(self._store, self._new_embedder(), space, [row.memory for row in lacking])
             position = lacking[-1].position
 
     def _take(self) -> tuple[str, list[str]] | None:

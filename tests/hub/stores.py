@@ -36,7 +36,7 @@ class Hub:
 
     def __init__(self, store: LocalStore, embedder: Embedder | None = None) -> None:
         self.store = store
-        self.vectors = None if embedder is None else Vectors(store, embedder, words_weight=0.7)
+        self.vectors = None if embedder is None else Vectors(store, embedder.name, lambda: embedder, words_weight=0.7)
         self.engine = Engine(store, ManualClock(), "1.2.3", vectors=self.vectors)
 
     def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:

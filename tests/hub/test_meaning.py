@@ -11,11 +11,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from kingly_memory.adapters.embed.wordllama import is_installed
+from kingly_memory.cli.main import main
 from kingly_memory.errors import StoreUnreadable
 from kingly_memory.hub import recall, vectors
 from kingly_memory.hub.engine import scope_name
+from kingly_memory.hub.process import HubProcess
 from kingly_memory.ports import LocalStore
 from kingly_memory.testing import ManualClock
 from tests.hub.stores import APP, STORES, Database, Hub, Server, opener
@@ -188,3 +192,26 @@ def opener_of(server: Server) -> LocalStore:
     from kingly_memory.hub.serve import opened
 
     return opened(Path(), server.address)
+
+
+def test_a_hub_of_the_command_line_finds_by_meaning_what_it_kept_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not is_installed():
+        pytest.skip("wordllama is not installed: no hub of the command line is asked by meaning")
+
+    def call(hub: HubProcess, method: str, **params: Any) -> Any:
+        return httpx.post(f"{hub.url}/mcp/call", json={"method": method, "params": params}, trust_env=False).json()
+
+    hub = HubProcess(tmp_path / "hub")
+    with hub:
+        for text in ("Our cat sleeps on the sofa all day", "The deploy key rotates every Tuesday"):
+            call(hub, "store_memory", content=text)
+        hub.kill()
+        monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
+        hub.start()
+        answers = (call(hub, "search_semantic_memories", query="pets on furniture") for _ in range(10_000))
+        [first] = next(one["memories"] for one in answers if one["memories"])
+        assert first["content"] == "Our cat sleeps on the sofa all day"
+        assert main(["hub", "status", "--url", hub.url]) == 0
+    assert "and finds by words and meaning (wordllama1-256)" in capsys.readouterr().out
