@@ -72,8 +72,9 @@ page-test: $(READY) ## the whole page in a browser over 10,000 memories, with ax
 crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everything applied once
 	$(RUN) -m pytest -m crash
 
-faults: $(READY) ## every fault and the kill runs (20 minutes or more); rewrites the figures of docs/reliability.md (root for some rows)
+faults: $(READY) ## every fault, the kill runs and the pace of a hub's PostgreSQL (30 minutes); rewrites the figures of docs/reliability.md (root for some rows)
 	$(RUN) -m tools.reliability $(ARGS)
+	$(RUN) -m benchmarks.run --only postgres
 
 power: $(READY) ## power cuts on a disk that writes its cache in any order; rewrites row 21 of docs/reliability.md (root)
 	$(RUN) -m tools.reliability -k power_cut $(ARGS)

@@ -1,6 +1,6 @@
-"""A hub's memory in PostgreSQL: 50 projects that are searched, by words and by meaning too, and 64 callers who store into
-one project, each by a connection and commits of its own and by a hub's shared ones, on the event loop as calls of the
-network do. Hub and database share the machine."""
+"""A hub's memory in PostgreSQL: 50 projects that are searched, by words and by meaning too, and 64 callers who store
+into one project, each by a connection and commits of its own and by a hub's shared ones, on the event loop as calls of
+the network do. Hub and database share the machine."""
 
 from __future__ import annotations
 

@@ -5,11 +5,12 @@ What a hub's PostgreSQL was to pass, and what shows it:
 1. hubs and database killed under 200 callers: `faults/test_postgres_kills`, its few callers in the default run
 2. the feed: `test_a_reader_of_the_feed_misses_nothing_and_sees_one_order`, and why not by an identity column:
    `test_a_number_that_is_committed_out_of_turn_would_lose_a_change`
-3. one namespace, 64 callers: `test_what_waits_together_is_committed_together`; the rate by `benchmarks/postgres`
-4. times among 100,000 memories in 50 projects: `benchmarks/postgres`
+3. one namespace, 64 callers: `test_what_waits_together_is_committed_together`; `make faults` measures the rate
+4. times among 100,000 memories in 50 projects, by words, by meaning and both: what a search asks is counted by
+   `test_what_a_search_asks_of_the_database_does_not_grow_with_what_it_finds`; `make faults` measures them
 5. plans: `test_no_statement_reads_the_whole_of_a_table`; nothing is sharded
-6. one contract: `test_engine`, `test_recall`, `test_sync`, `test_documents`, `test_logs` over both; LoCoMo:
-   `benchmarks.eval`
+6. one contract: `test_engine`, `test_recall`, `test_meaning`, `test_sync`, `test_documents`, `test_logs` over both;
+   LoCoMo: `benchmarks.eval`
 7. odd texts: `test_awkward_texts_are_stored_or_refused_by_name`
 8. isolation: `test_engine.test_scopes_see_nothing_of_each_other` and `test_recall`, over both stores
 """
@@ -472,6 +473,19 @@ def test_what_a_search_asks_of_the_database_does_not_grow_with_what_it_finds(
         asked.clear()
         assert len(hub("search_semantic_memories", query="tea", limit=limit)["memories"]) == limit
         assert len(asked) == 4  # how frequent the words are, how much there is, passages, and memories
+
+
+def test_meaning_makes_a_search_ask_three_times_more(
+    hubs_by_meaning: list[Hub], asked: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
+    hub = hubs_by_meaning[0]
+    hub("store_many", memories=[{"content": f"{word} at {number}"} for number in range(8) for word in ("rain", "boat")])
+    assert len(hub.found("rain")) == 8
+    for limit in (1, 20):
+        asked.clear()
+        assert hub("search_semantic_memories", query="drizzle, rain", limit=limit)["memories"]
+        assert len(asked) == 4 + 3  # whether the store was restored, new vectors, and what only vectors found
 
 
 @pytest.mark.parametrize(
