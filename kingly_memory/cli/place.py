@@ -280,9 +280,10 @@ def answered(options: Options, out: Output, **how: Any) -> Any:
 
 def by_now(receipt: Receipt, options: Options, out: Output) -> Receipt:
     """The receipt after its router was closed, which gives deliveries a moment: what waited may be there."""
-    if receipt.delivery is not DeliveryState.PENDING:
+    place = place_of(options, out)
+    if receipt.delivery is not DeliveryState.PENDING or not place.has_remote:  # without, it waits for one of before
         return receipt
-    with reading(place_of(options, out), out) as reader:
+    with reading(place, out) as reader:
         now = reader.receipt(receipt.id)
     return receipt if now is None else replace(now, sightings=receipt.sightings, secrets=receipt.secrets)
 

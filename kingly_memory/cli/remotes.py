@@ -312,7 +312,9 @@ def of_remotes(options: Options, place: Place, status: JsonObject, strange: Cont
         if sync is not None and label is not None:  # alone it would be the first, which may be sent what is not for it
             sync = command(options, f"sync --remote-name {label}")
         listing = command(options, "outbox list")
-        for finding in (_link(place, link, sync, label), *_outbox(link["outbox"], sync, listing)):
+        is_all_elsewhere = link["state"] == LinkState.DISABLED and "elsewhere" in status
+        outbox = () if is_all_elsewhere else _outbox(link["outbox"], sync, listing)  # which is not empty then
+        for finding in (_link(place, link, sync, label), *outbox):
             yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
     if "not_taken_in" in status:
         yield NOTE("not taken in", without_address(status["not_taken_in"]))

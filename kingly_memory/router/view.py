@@ -487,9 +487,8 @@ class View:
 
             if waiting := known_remotes.elsewhere(self._store.reader, ()):
                 addresses = " and ".join(entry["endpoint"] for entry in waiting)
-                raise InvalidInput(
-                    "remote", f"none is named here, and memories wait for {addresses}; name it with --remote"
-                )
+                to_do = "`kingly-memory remotes add NAME URL` has them sent, `remotes forget URL` gives them up"
+                raise InvalidInput("remote", f"none is named here, and memories wait for {addresses}; {to_do}")
             adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
             raise InvalidInput("remote", f"this home has none; {adds}")
         chosen = tuple(route for route in known if remote in (None, route.label))

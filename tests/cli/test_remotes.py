@@ -43,6 +43,7 @@ def test_status_shows_what_waits_for_a_remote_that_the_command_does_not_name(run
         assert WAITING in waiting
         assert f"`kingly-memory remotes add NAME {NOBODY}` has it sent" in waiting
         assert f"`kingly-memory remotes forget {NOBODY}` gives it up" in waiting
+        assert (line(said, "outbox") == "") is (named == ())  # for one without a name, there is none that is empty
         assert run("status", "--json", *named).json["elsewhere"] == [{"endpoint": NOBODY, "waiting": 1}]
     assert line(run("status", "--remote", NOBODY).out, "waiting") == ""
 

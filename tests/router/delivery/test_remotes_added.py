@@ -288,7 +288,8 @@ def test_what_a_project_is_merged_into_stays_on_this_machine(run: Run) -> None:
     run("store", "refunds take three days", "--project", "work")
     run("store", "the tooth aches again", "--project", "diary")
     assert run("projects", "merge", "work", "diary").code == 0
-    assert "a remote that is not named here" in run("store", "the tooth is out", "--project", "diary").out
+    for said in (("store", "--key", "tooth", "the tooth is out"), ("update", "tooth", "the tooth is gone")):
+        assert "a remote that is not named here" in run(*said, "--project", "diary").out
     [kept] = remote_names.added(added_remotes(), Place.resolve().home)
     assert kept.project == "work"
 
