@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
@@ -42,6 +43,9 @@ from kingly_memory.models import (
     moment_text,
 )
 from kingly_memory.text.writing import ago, counted, duration, shortened, when
+
+if TYPE_CHECKING:
+    from kingly_memory.ports import Row
 
 _TAKEN_OUT = "`kingly-memory purge` erases it, KINGLY_REDACT_SECRETS=1 keeps such out"
 REMOTE_WAIT_S = 0.25
@@ -105,13 +109,14 @@ def get(options: Options, out: Output) -> Answer:
                 raise InvalidInput("key_or_id", f"{name[:200]!r} was forgotten; `{undo}` brings it back")
             raise InArchive(name) if reader.named([name]) else NothingUnder(name)
         remote_id = reader.remote_ids([memory.id]).get(memory.id)
+        current = reader.find(memory.id)
         if not options.explain and options.revision is None:
             reader.note_used([memory.id])
     fields = {**memory.to_json(), "ends_at": moment_text(memory.ends_at)}
     if memory.sightings > 1:
         fields["sightings"] = memory.sightings
     if not options.explain:
-        return Answer({**fields, "remote_id": remote_id}, _details(memory, remote_id))
+        return Answer({**fields, "remote_id": remote_id}, _details(memory, remote_id, current))
     with routing(place, out, reads=True) as router:
         explained = router.explain(memory.id)
     if explained is None:
@@ -309,7 +314,11 @@ def summary(memory: Memory, most: int = 48) -> str:
     return shortened(one_line(begun(memory)), most)
 
 
-def _details(memory: Memory, remote_id: str | None = None) -> list[str]:
+def _details(memory: Memory, remote_id: str | None = None, current: Row | None = None) -> list[str]:
+    """`current` is the memory as it is now, where this may be what it said before."""
+    now = memory if current is None else current.memory
+    is_current = now.revision == memory.revision
+    revision = f"{memory.revision}, {ago(memory.updated_at)}" + ("" if is_current else f"; {now.revision} is current")
     details = {
         "key": memory.key,
         "id": memory.id,
@@ -325,7 +334,7 @@ def _details(memory: Memory, remote_id: str | None = None) -> list[str]:
         "created": when(memory.created_at),
         "ends": None if memory.ends_at is None else end_line(moment_text(memory.ends_at), memory.lifetime_s),
         "stored": f"{memory.sightings} times" if memory.sightings > 1 else None,
-        "revision": f"{memory.revision}, {ago(memory.updated_at)}" if memory.revision > 1 else None,
+        "revision": revision if now.revision > 1 else None,
         "metadata": memory.metadata or None,
     }
     return [*facts(details.items()), "", harmless(memory.content)]

@@ -33,6 +33,8 @@ def test_what_a_memory_said_before_is_listed_shown_and_compared(run: Run, deploy
     told = run("history", deploy, "--json").json["revisions"]
     assert [(one["revision"], one["scope"]["agent"]) for one in told] == [(2, "bob"), (1, None)]
     assert run("get", "deploy", "--revision", "1", "--json").json["content"] == "one review"
+    assert "; 2 is current\n" in run("get", "deploy", "--revision", "1").out
+    assert "is current" not in run("get", "deploy", "--revision", "2").out + run("get", "deploy").out
     assert run("diff", "deploy").out.splitlines()[-2:] == ["-one review", "+two reviews"]
     assert run("diff", "deploy", "2", "1", "--json").json["diff"].endswith("-two reviews\n+one review")
     assert run("diff", "deploy", "2", "2").out == "the same text\n"
