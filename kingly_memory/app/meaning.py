@@ -13,15 +13,20 @@ from kingly_memory.settings import Settings
 
 PATIENCE_S = 0.5
 """What a command reads and makes of vectors at most, once the table is there: some ten thousand, or a thousand."""
+MADE_TOGETHER = 16
+"""Memories that are given vectors between two looks at the time: some milliseconds."""
 COUNTING_S = 0.2
 _STAYING = "a router that stays open (the MCP server, your program)"
 TOO_MANY = f"there are too many to read for one command; {_STAYING} has them"
 UNMADE = f"not all memories have theirs yet; {_STAYING} makes them"
 
 
-def by_meaning(reader: StoreReader, space: str, settings: Settings, *, repairs: bool) -> MeaningSearch | None:
+def by_meaning(
+    reader: StoreReader, space: str, settings: Settings, *, repairs: bool, unanswered: str | None
+) -> MeaningSearch | None:
     """A local side that finds by meaning too, if anything is there to do that with and to find. Takes up to 0.5 s
-    and what the table takes; what is not light is left to routers that stay open."""
+    and what the table takes; what is not light is left to routers that stay open. `unanswered` is the question where
+    words found nothing: then there is nothing to find either when the table knows none of them."""
     try:
         embedder = parts.meaning(settings) if parts.light_vectors_name(settings) else None
     except InvalidSetting:  # said by `doctor`; words answer all the same
@@ -29,6 +34,8 @@ def by_meaning(reader: StoreReader, space: str, settings: Settings, *, repairs: 
     if embedder is None or not reader.page(Query("", space), (MemoryStatus.LIVE,), 1, None):
         return None
     vectors = VectorSearch(space, embedder, reader.vectors)
+    if unanswered is not None and not any(vectors.embedder.embed([unanswered], is_question=True)[0]):
+        return None
     vectors.prepare()
     deadline_s = time.monotonic() + PATIENCE_S
     if not vectors.load(deadline_s):
@@ -57,12 +64,13 @@ def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> 
     position, at_end = 0, False
     while not at_end:
         lacking = reader.vectors.lacking(vectors.embedder.name, vectors.space, position, PAGE, deadline_s)
-        for row in lacking or ():
-            if time.monotonic() >= deadline_s:
-                return False
-            vectors.add([row])
-            position = row.position
         if lacking is None:
             return False
+        for start in range(0, len(lacking), MADE_TOGETHER):
+            if time.monotonic() >= deadline_s:
+                return False
+            vectors.add(lacking[start : start + MADE_TOGETHER])
         at_end = len(lacking) < PAGE
+        if not at_end:
+            position = lacking[-1].position
     return True

@@ -90,8 +90,12 @@ class LocalReader(View):
         answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s, wording=wording)
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
             from kingly_memory.app.meaning import by_meaning
+            from kingly_memory.router.search.local import spelt
 
-            layer = by_meaning(self.rows, self._place.space, self.settings, repairs=self._repairs)
+            unanswered = None if answer.hits else spelt(asked, wording.repaired).text
+            layer = by_meaning(
+                self.rows, self._place.space, self.settings, repairs=self._repairs, unanswered=unanswered
+            )
             if layer is not None:
                 deadline_s = time.monotonic() + local_s
                 answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=deadline_s, wording=wording)

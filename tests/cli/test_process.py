@@ -15,7 +15,8 @@ from tests.cli_runner import Run, environment, process
 
 HEAVY = (
     *("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenacity", "diskcache", "shutil"),
-    *("argparse", "inspect", "dataclasses", "hashlib", "statistics", "tokenizers", "kingly_memory.router.engine"),
+    *("argparse", "inspect", "dataclasses", "hashlib", "statistics", "tokenizers", "safetensors"),
+    "kingly_memory.router.engine",
 )
 """What a command that only reads on this machine must not pay for: it takes five times `import sqlite3` at most."""
 GIVEN = "import logging, sys; given = set(sys.modules)"
@@ -36,6 +37,16 @@ def test_reading_on_this_machine_loads_nothing_heavy(run: Run, argv: list[str]) 
     loaded = loaded_by(argv)
     assert loaded[-1] == "[]"
     assert int(loaded[-2]) <= MODULES
+
+
+@pytest.mark.parametrize(("question", "needed"), [("undo releases", {"numpy"}), ("zxqv blorpt", set())])
+def test_a_search_that_words_leave_open_loads_numpy_alone_and_only_for_what_the_table_knows(
+    run: Run, monkeypatch: pytest.MonkeyPatch, question: str, needed: set[str]
+) -> None:
+    run("store", "The deployment was rolled back")
+    monkeypatch.setenv("KINGLY_EMBEDDER", "wordllama")
+    loaded = literal_eval(loaded_by(["search", question])[-1])
+    assert {"numpy", "tokenizers", "safetensors"} & set(loaded) == needed
 
 
 def test_storing_on_this_machine_loads_no_router() -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
+from hashlib import sha256
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -382,6 +383,14 @@ def test_vectors_are_the_same_in_processes_with_different_hash_seeds() -> None:
         f"print([[one.hex() for one in vector] for vector in WordLlamaEmbedder().embed({texts!r})])"
     )
     assert in_another_process(script, PYTHONHASHSEED="1") == in_another_process(script, PYTHONHASHSEED="2")
+
+
+def test_a_text_keeps_the_vector_that_the_name_of_the_embedder_stands_for() -> None:
+    texts = ["The deployment was rolled back", "naïve façade, 42 % off", "undoing <s>failed</s> rollouts\n"]
+    texts += ["\ud800 lone words", "部署 and data", "x" * 9_000 + " words", "zxqv"]
+    kept = b"".join(map(levels, table().embed(texts)))
+    assert table().name == "wordllama1-256"
+    assert sha256(kept).hexdigest() == "86da025b29a3ec2677414ca5ee305343d800ba1665983b590559947f25ba5c7a"
 
 
 def test_the_package_is_read_and_not_imported_so_that_a_hosts_logging_stays() -> None:
