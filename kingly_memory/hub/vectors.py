@@ -108,14 +108,18 @@ class Vectors:
         return found
 
     def _run(self) -> None:
+        complaint = None
         while not self._is_closed.is_set():
             self._is_woken.clear()
             try:
                 self.catch_up()
+                complaint = None
                 self._is_closed.wait(_COLLECT_S)
                 self._is_woken.wait()
             except KinglyMemoryError as error:
-                log.warning("some memories are not found by their meaning for now: %s", error)
+                if str(error) != complaint:  # a database may be read-only for good
+                    log.warning("some memories are not found by their meaning for now: %s", error)
+                complaint = str(error)
                 self._is_closed.wait(_AGAIN_S)
 
     def _complete(self, space: str) -> None:
