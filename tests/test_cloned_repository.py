@@ -475,7 +475,7 @@ def test_the_list_says_which_files_are_as_they_were(run: Run, clone: Path) -> No
         (str(clone / "b.toml"), "changed"),
     ]
     assert run("trust", "c.toml").err == (
-        f"kingly-memory: path: {clone / 'c.toml'} is not there; name a project's folder, or its settings file\n"
+        f"kingly-memory: PATH: {clone / 'c.toml'} is not there; name a project's folder, or its settings file\n"
     )
     assert run("trust", "--remove", "c.toml").code == 0
     again = run("trust", "--remove", "c.toml")

@@ -21,7 +21,7 @@ from kingly_memory.cli.commands import (
     parameters_of,
 )
 from kingly_memory.cli.output import Answer, Output, facts
-from kingly_memory.cli.parser import PROGRAM, UsageError, help_of, parse
+from kingly_memory.cli.parser import PROGRAM, UsageError, called, help_of, parse
 from kingly_memory.cli.place import answered, elsewhere, whole_ids
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError, NothingUnder
@@ -128,9 +128,10 @@ def sentence(error: Exception, command: Command | None) -> str:
         listing = listing if any(one.name == listing for one in commands()) else "list"
         return f"{error.problem}; `{PROGRAM} {listing}` shows what is there"
     if isinstance(error, InvalidInput) and command is not None:
-        named = {"top_k": "limit", "ground_truth": "source"}
-        for parameter in (*COMMON, *parameters_of(command)):
-            named[parameter.dest] = parameter.option if parameter.is_option else parameter.arg.option or parameter.name
+        named = {one.dest: one.option for one in COMMON}  # which variables may have given
+        named |= {"top_k": "--limit", "ground_truth": "--source"}
+        for parameter in parameters_of(command):
+            named |= dict.fromkeys((parameter.dest, parameter.option), called(parameter))
         return f"{named.get(error.field, error.field)}: {error.problem}"
     if isinstance(error, KinglyMemoryError):
         return str(error)

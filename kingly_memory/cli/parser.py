@@ -36,9 +36,9 @@ other bytes."""
 class UsageError(KinglyMemoryError):
     """The command line cannot be understood. `field` is the argument at fault, when it is one."""
 
-    def __init__(self, command: str, problem: str, field: str | None) -> None:
-        self.field = None if field is None else field.replace("-", "_")
-        sentence = problem if field is None else f"{field}: {problem}"
+    def __init__(self, command: str, problem: str, parameter: Parameter | None) -> None:
+        self.field = None if parameter is None else parameter.option.replace("-", "_")
+        sentence = problem if parameter is None else f"{called(parameter)}: {problem}"
         super().__init__(f"{sentence} (see `{PROGRAM}{command and ' '}{command} --help`)")
 
 
@@ -187,7 +187,7 @@ class _Line:
             self._refuse(f"{text[:40]!r} is not {what}", parameter)
 
     def _refuse(self, problem: str, parameter: Parameter | None = None) -> NoReturn:
-        raise UsageError(self._name, problem, None if parameter is None else parameter.option)
+        raise UsageError(self._name, problem, parameter)
 
 
 def _is_required(parameter: Parameter) -> bool:
@@ -300,6 +300,11 @@ def positional(parameter: Parameter) -> str:
     """How usage spells a parameter that is no option."""
     named = f"{metavar(parameter)}{'…' if parameter.type == 'texts' or parameter.arg.is_sentence else ''}"
     return named if parameter.default is NOT_GIVEN else f"[{named}]"
+
+
+def called(parameter: Parameter) -> str:
+    """What a sentence about it begins with."""
+    return f"--{parameter.option}" if parameter.is_option else metavar(parameter)
 
 
 def spelled(parameter: Parameter) -> str:

@@ -75,7 +75,7 @@ def test_a_command_refuses_what_its_parameters_cannot_take(run: Run, verb: Verb)
             ran = run(*line(verb, one, word), "--json")
             names = {one.name, (one.arg.option or one.name).replace("-", "_")}
             assert (ran.code, ran.json["error"]["field"] in names) == (2, True), (one, word[:40], ran.err)
-            spelled = one.option if one.is_option else one.arg.option or one.name
+            spelled = f"--{one.option}" if one.is_option else one.arg.metavar or one.name.upper()
             assert ran.err.startswith(f"kingly-memory: {spelled}: "), ran.err
             assert (ran.err.count("\n"), "Traceback" in ran.err) == (1, False)
     assert run("list", "--archived", "--json").json["memories"] == []

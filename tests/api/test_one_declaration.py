@@ -62,7 +62,7 @@ def test_a_new_verb_is_a_command(run: Run, tmp_path: Path) -> None:
     assert "volume" not in told
     assert run("shout", "deploy", "--json", *place).json["status"] == "live"
     assert "status" in run("shout", "deploy", *place).out
-    assert run("shout", "deploy", "--times", "x").err.startswith("kingly-memory: times: 'x' is not a whole number")
+    assert run("shout", "deploy", "--times", "x").err.startswith("kingly-memory: --times: 'x' is not a whole number")
     assert "nothing is stored under 'nobody'" in run("shout", "nobody", *place).err
 
 

@@ -34,7 +34,7 @@ def test_a_text_is_pinned_and_unpinned(run: Run) -> None:
     ran = run("pin", "rule")
     assert (ran.code, ran.err) == (
         2,
-        "kingly-memory: content: is the key of a memory, and a pin keeps a text of its own; "
+        "kingly-memory: TEXT: is the key of a memory, and a pin keeps a text of its own; "
         "write the text to keep in view\n",
     )
     piped = run("pin", "-", "--json", stdin=b"line one\r\nline two\r\n").json
@@ -55,16 +55,16 @@ def test_a_thread_is_rated_by_its_name_or_that_of_a_memory_in_it(run: Run) -> No
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["focus", ""], "topic: is empty; say what to put into focus"),
+        (["focus", ""], "TOPIC: is empty; say what to put into focus"),
         (["focus", "--weight", "1"], "TOPIC is missing"),
         (["focus", "a", "--weight", "nan"], "weight: expected a number from 0 to 1, not nan"),
-        (["pin", " "], "content: is empty; say what is to be remembered"),
+        (["pin", " "], "TEXT: is empty; say what is to be remembered"),
         (["pin", "x", "--boost", "inf"], "boost: expected a number from 0 to 0.5, not inf"),
         (["pin", "x", "--topic", ""], "topic: is empty; leave it out instead"),
         (["pin", "x", "--key", "unseen"], "key: is taken, and a pin is always a new memory"),
-        (["unpin", "thread_nobody"], "thread: there is no thread 'thread_nobody'"),
+        (["unpin", "thread_nobody"], "THREAD: there is no thread 'thread_nobody'"),
         (["unpin", "unseen"], "is not pinned"),
-        (["rate", "unseen", "good"], "rating: 'good' is unknown; say useful or noise"),
+        (["rate", "unseen", "good"], "useful|noise: 'good' is unknown; say useful or noise"),
     ],
 )
 def test_what_cannot_be_taken_is_one_sentence_and_changes_nothing(

@@ -108,10 +108,10 @@ def test_a_value_of_several_megabytes_is_read_and_a_larger_one_is_refused_as_a_v
     refused = run("documents", "put", "n", "larger", "-", stdin=b"x" * (16 * 2**20 + 1))
     assert (refused.code, refused.err) == (
         2,
-        "kingly-memory: value: has more than the 16,777,216 bytes that are stored; split it\n",
+        "kingly-memory: VALUE: has more than the 16,777,216 bytes that are stored; split it\n",
     )
 
 
 def test_a_log_shows_at_least_one_item(run: Run) -> None:
     run("log", "append", "s", "x")
-    assert run("log", "show", "s", "-n", "0").err.startswith("kingly-memory: limit: 0 is outside 1")
+    assert run("log", "show", "s", "-n", "0").err.startswith("kingly-memory: --limit: 0 is outside 1")

@@ -167,7 +167,7 @@ def test_a_pipe_or_a_device_is_not_replaced_by_a_file(run: Run, tmp_path: Path) 
     link.symlink_to(pipe)
     for path in (pipe, link):
         ran = run("export", str(path))
-        assert (ran.code, ran.err) == (2, f"kingly-memory: file: {path} is a device or a pipe; name a file\n")
+        assert (ran.code, ran.err) == (2, f"kingly-memory: FILE: {path} is a device or a pipe; name a file\n")
     assert pipe.is_fifo()
     assert link.is_symlink()
 

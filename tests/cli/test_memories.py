@@ -54,13 +54,13 @@ def test_a_byte_order_mark_of_standard_input_is_no_part_of_the_text(run: Run) ->
 
 def test_a_backup_is_not_written_to_standard_output(run: Run, project: Path) -> None:
     run("store", "x")
-    said = "kingly-memory: file: nothing is written to standard output; name a file\n"
+    said = "kingly-memory: FILE: nothing is written to standard output; name a file\n"
     assert (run("backup", "create", "-").err, (project / "-").exists()) == (said, False)
     assert run("backup", "create", "./-").code == 0
 
 
 def test_standard_input_that_is_not_utf_8_is_refused(run: Run) -> None:
-    said = "kingly-memory: content: is not UTF-8 (byte 4); convert it first, as with iconv\n"
+    said = "kingly-memory: CONTENT: is not UTF-8 (byte 4); convert it first, as with iconv\n"
     assert run("store", "-", stdin=b"caf\xe9").err == said
     assert run("list").out == "no memories\n"
 
@@ -228,7 +228,8 @@ def test_bad_input_is_refused_by_field_and_stores_nothing(run: Run, argv: list[s
     """What the declarations do not say; tests/api/test_bad_input.py has the rest."""
     ran = run(*argv, "--json")
     assert (ran.code, ran.json["error"]["field"], ran.err.count("\n")) == (2, field, 1)
-    assert ran.err.startswith(f"kingly-memory: {'tag' if field == 'tags' else field}: "), "the name that the option has"
+    called = {"content": "CONTENT", "tags": "--tag", "project": "project", "agent": "agent"}.get(field, f"--{field}")
+    assert ran.err.startswith(f"kingly-memory: {called}: "), "the name that the command line has for it"
     assert run("list", "--json").json["memories"] == []
 
 
@@ -265,7 +266,7 @@ def test_every_query_gets_a_sensible_answer(run: Run, query: str) -> None:
 @pytest.mark.parametrize("how", [[], ["--verify"], ["--mode", "auto"]])
 def test_an_empty_query_is_refused_however_it_is_asked(run: Run, query: str, how: list[str]) -> None:
     ran = run("search", query, *how)
-    assert (ran.code, ran.err) == (2, "kingly-memory: query: is empty; say what to look for\n")
+    assert (ran.code, ran.err) == (2, "kingly-memory: QUERY: is empty; say what to look for\n")
 
 
 def test_a_query_can_be_piped_in(run: Run) -> None:
@@ -273,12 +274,12 @@ def test_a_query_can_be_piped_in(run: Run) -> None:
     log = b"2026-11-21 12:00:01 INFO started\n" * 50 + b"Why does the deploy stop at the lock timeout?\n"
     for how in ([], ["--verify"]):
         assert "· lock" in run("search", "-", *how, stdin=log).out
-    assert run("search", "-", stdin=b" \n").err == "kingly-memory: query: is empty; say what to look for\n"
+    assert run("search", "-", stdin=b" \n").err == "kingly-memory: QUERY: is empty; say what to look for\n"
 
 
 def test_a_log_that_is_too_long_to_be_read_is_refused(run: Run) -> None:
     ran = run("search", "-", stdin=b"a log " * 200_000)
-    assert ran.err.startswith("kingly-memory: query: has more than the 1,048,576 bytes that are read; give the part")
+    assert ran.err.startswith("kingly-memory: QUERY: has more than the 1,048,576 bytes that are read; give the part")
 
 
 def test_what_an_answer_lacks_is_said_in_sentences() -> None:
@@ -407,10 +408,10 @@ def test_of_a_long_text_the_passage_that_answers_is_shown(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--mode", "broad", "--limit", "51"], "limit: 51 is outside 1 to 50"),
-        (["--verify", "--limit", "51"], "limit: 51 is outside 1 to 50"),
-        (["--verify", "--prefer-speed"], "verify: does not go with --prefer-speed"),
-        (["--verify", "--explain"], "verify: does not go with"),
+        (["--mode", "broad", "--limit", "51"], "--limit: 51 is outside 1 to 50"),
+        (["--verify", "--limit", "51"], "--limit: 51 is outside 1 to 50"),
+        (["--verify", "--prefer-speed"], "--verify: does not go with --prefer-speed"),
+        (["--verify", "--explain"], "--verify: does not go with"),
     ],
 )
 def test_what_makes_no_sense_is_named_as_it_was_said(run: Run, options: list[str], sentence: str) -> None:

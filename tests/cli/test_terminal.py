@@ -170,7 +170,7 @@ def test_a_shell_that_is_not_known_is_refused(run: Run) -> None:
     for shell in SCRIPTS:
         assert "kingly-memory completion" in run("completion", shell).out
     told = run("completion", "tcsh")
-    assert (told.code, told.err) == (2, "kingly-memory: shell: 'tcsh' is unknown; choose bash, zsh, fish\n")
+    assert (told.code, told.err) == (2, "kingly-memory: SHELL: 'tcsh' is unknown; choose bash, zsh, fish\n")
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")

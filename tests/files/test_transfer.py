@@ -181,7 +181,7 @@ def test_an_export_never_takes_the_place_of_a_file(run: Run, tmp_path: Path, mon
     file = tmp_path / "out.jsonl"
     file.write_text("old")
     run("store", "x")
-    assert run("export", str(file)).err == f"kingly-memory: file: {file} is there already; name a new file\n"
+    assert run("export", str(file)).err == f"kingly-memory: FILE: {file} is there already; name a new file\n"
     assert file.read_text() == "old"
     file.unlink()
 

@@ -542,10 +542,10 @@ def test_a_reason_is_never_cut(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--source", "x"), "source: goes with --verify"),
-        (("--verify", "--source", "missing.md"), "source: missing.md cannot be read (No such file or directory)"),
-        (("--verify", "--prefer-speed"), "verify: does not go with --prefer-speed"),
-        (("--verify", "--mode", "vague"), "mode: 'vague' is unknown; choose one of"),
+        (("--source", "x"), "--source: goes with --verify"),
+        (("--verify", "--source", "missing.md"), "--source: missing.md cannot be read (No such file or directory)"),
+        (("--verify", "--prefer-speed"), "--verify: does not go with --prefer-speed"),
+        (("--verify", "--mode", "vague"), "--mode: 'vague' is unknown; choose one of"),
     ],
 )
 def test_search_verify_says_what_does_not_go_together(run: Run, options: tuple[str, ...], sentence: str) -> None:
