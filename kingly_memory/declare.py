@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.errors import NothingUnder
 
 NOT_GIVEN: Any = ...

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import NamedTuple, dataclass
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject, moment_text

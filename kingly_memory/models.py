@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from kingly_memory.dataclass import dataclass, field
+from kingly_memory.dataclass import NamedTuple, dataclass, field
 from kingly_memory.digests import blake2b
 from kingly_memory.filters import Filter, admits
 from kingly_memory.ids import MemoryId

@@ -6,9 +6,9 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import NamedTuple, dataclass
 from kingly_memory.digests import content_digest
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import (

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from kingly_memory.dataclass import Field, dataclass, field, fields
+from kingly_memory.dataclass import Field, NamedTuple, dataclass, field, fields
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.home.own_files import OWN_FOLDERS
 from kingly_memory.home.place import absolute, nearest_project, user_data_folder

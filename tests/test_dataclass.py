@@ -1,4 +1,4 @@
-"""Our decorator does what that of the standard library does, for a hundredth of its price."""
+"""Our decorator and named tuples do what those of the standard library do, for a fraction of their price."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar
 
 import pytest
 
-from kingly_memory.dataclass import dataclass, field, fields, replace
+from kingly_memory.dataclass import NamedTuple, dataclass, field, fields, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +112,67 @@ def test_a_copy_has_the_fields_and_not_what_a_property_has_kept() -> None:
     assert first.length == 3
     assert replace(first, words="three").length == 5
     assert replace(first) == first
+
+
+class Place(NamedTuple):
+    """Where."""
+
+    x: int
+    y: int = 2
+    names: tuple[str, ...] = ()
+
+    @property
+    def area(self) -> int:
+        return self.x * self.y
+
+
+class Corner(Place):
+    """Of a place."""
+
+
+class Nothing(NamedTuple):
+    pass
+
+
+def test_named_tuples_are_made_shown_and_changed_by_their_fields() -> None:
+    place = Place(3, names=("a",))
+    x, *rest = place
+    assert (x, rest, place.y, place.area, place[0]) == (3, [2, ("a",)], 2, 6, 3)
+    assert repr(place) == "Place(x=3, y=2, names=('a',))"
+    assert hash(place) == hash((3, 2, ("a",)))
+    assert Place(1, 5) < Place(2)
+    assert Place(2) == (2, 2, ())
+    assert place._replace(y=4) == Place(3, 4, ("a",))
+    assert place._asdict() == {"x": 3, "y": 2, "names": ("a",)}
+    assert (Place._fields, Place._field_defaults) == (("x", "y", "names"), {"y": 2, "names": ()})
+    match place:
+        case Place(x, y=2):
+            assert x == 3
+        case _:
+            pytest.fail("no match")
+    assert (repr(Corner(1)), Corner(1)._replace(x=2), Nothing(), Place.__doc__) == (
+        "Corner(x=1, y=2, names=())",
+        Corner(2),
+        (),
+        "Where.",
+    )
+
+
+def test_named_tuples_take_nothing_else() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Place()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Place(1, z=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="z"):
+        Place(1)._replace(z=2)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        Place(1).x = 2  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        Place(1).z = 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda place: pickle.loads(pickle.dumps(place))])  # noqa: S301
+@pytest.mark.parametrize("place", [Place(1, names=("a",)), Corner(1), Nothing()])
+def test_a_copied_named_tuple_is_the_same(copied: Callable[[Place], Place], place: Place) -> None:
+    assert type(copied(place)) is type(place)
+    assert copied(place) == place

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from kingly_memory import validation
 from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import NamedTuple, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted
 from kingly_memory.home.own_files import check_folder, tighten, unlock, writing_to

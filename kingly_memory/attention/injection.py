@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kingly_memory.attention.fence import MARKS, PREAMBLE, PREFIX, fenced, harmless
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Origin
 from kingly_memory.text.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_count

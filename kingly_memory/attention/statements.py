@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kingly_memory.attention.fence import harmless
 from kingly_memory.attention.own_words import ELSEWHERE, own, prose
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import NamedTuple, dataclass
 from kingly_memory.models import MemoryType
 from kingly_memory.text.redaction import redact
 from kingly_memory.text.writing import stems, words

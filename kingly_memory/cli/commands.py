@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory.api.declared import VERBS
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.declare import NOT_GIVEN, Arg, Parameter, Type, Verb
 
 

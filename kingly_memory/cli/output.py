@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from io import TextIOWrapper
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.text.writing import ago, counted, duration, shortened
 from kingly_memory.validation import mended

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import OF_REMOTES, Options
 from kingly_memory.cli.output import Output, one_line
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import NamedTuple, replace
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.home.own_files import is_made

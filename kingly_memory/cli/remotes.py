@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
@@ -27,7 +27,7 @@ from kingly_memory.cli.place import (
     token_of,
     without_address,
 )
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import NamedTuple, replace
 from kingly_memory.errors import InvalidInput, RemoteError, RemoteUnauthorised
 from kingly_memory.home.place import Place, added_remotes
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user, whose

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory import validation
 from kingly_memory.cognition.owners import digest
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import NamedTuple, dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import Memory, MemoryStatus, Receipt

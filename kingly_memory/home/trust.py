@@ -12,9 +12,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
 
-from kingly_memory.dataclass import dataclass, field
+from kingly_memory.dataclass import NamedTuple, dataclass, field
 from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.home import settings_file

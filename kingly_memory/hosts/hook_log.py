@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.errors import InvalidSetting, StoreError, StoreUntrusted
 from kingly_memory.home.own_files import opened
 from kingly_memory.home.place import user_data_folder

@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.errors import KinglyMemoryError
 
 if TYPE_CHECKING:

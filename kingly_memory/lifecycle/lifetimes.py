@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.models import EXPERIENCE, KINDS, JsonObject, Memory, MemoryType
 from kingly_memory.settings import Lifetimes
 

@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.models import Memory, MemoryType
 from kingly_memory.ports import Beside, Corpus
 from kingly_memory.text.passages import LONGEST

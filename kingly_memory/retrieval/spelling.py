@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.retrieval.lexical import SHORTEST_MISTYPED
 
 LEAST_RATIO = 70.0

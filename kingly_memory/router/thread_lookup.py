@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory.attention.focus import folded
 from kingly_memory.cognition.owners import owner
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import KEPT, JsonObject, Query
 from kingly_memory.ports import Lookups, Row, StoreReader

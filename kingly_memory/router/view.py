@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import NamedTuple, replace
 from kingly_memory.errors import InvalidInput, NoSuchRevision, NothingUnder, RecordDamaged, StoreError
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import (

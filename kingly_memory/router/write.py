@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.context import ContextRules
-from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.dataclass import NamedTuple, dataclass, field, replace
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, NothingUnder, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, UsualLifetimes, is_expired, later_of

@@ -13,8 +13,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.home.own_files import CAREFULLY, check_folder, opened

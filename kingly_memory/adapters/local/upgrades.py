@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from kingly_memory.adapters.local import sql
+from kingly_memory.dataclass import NamedTuple
 
 FIRST = 10
 """The layout of the first release. A store of a lower one is read by `import` alone."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, NoteCandidate, inject, priority
 from kingly_memory.attention.pertinence import LEAST, common, pertinence, prompt_words
 from kingly_memory.cognition.owners import owner, whose_focus
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import NamedTuple, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, MemoryStatus, Origin, Query
 from kingly_memory.router.search.local import HERE, LEAST_BUDGET_S, spelt

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import NamedTuple, dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import KEPT, REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse

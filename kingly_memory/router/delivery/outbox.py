@@ -11,12 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import NamedTuple
 
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.owners import owner
-from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.dataclass import NamedTuple, dataclass, field, replace
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryStatus
 from kingly_memory.plain import Plain

@@ -4,9 +4,8 @@ says of that."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import NamedTuple, dataclass
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Receipt, RemoteUse
 from kingly_memory.ports import Delivery, Transaction
 

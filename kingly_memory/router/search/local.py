@@ -9,9 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
 
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import NamedTuple, dataclass, replace
 from kingly_memory.models import Hit, Query
 from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling

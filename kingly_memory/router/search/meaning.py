@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kingly_memory.dataclass import NamedTuple
 from kingly_memory.errors import EmbedderFailed
 from kingly_memory.models import Hit, Memory, Query
 from kingly_memory.ports import Embedder, Row, StoreReader, Vector, VectorRows
