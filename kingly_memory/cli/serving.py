@@ -117,7 +117,7 @@ def hub_status(options: Options, out: Output) -> Answer:
     bearer = {"Authorization": f"Bearer {secret(Path(file), 'token_file')}"} if file else {}
     try:
         with httpx.Client(base_url=options.url, timeout=_PATIENCE_S, trust_env=False, headers=bearer) as web:
-            health, ready, metrics = (web.get(f"/{one}") for one in ("health", "ready", "metrics"))
+            health, ready, metrics = (web.get(f"/{one}") for one in ("health", "ready?once", "metrics"))
         said = health.json()
         version, embedder = str(said["version"]), said["embedder"]
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):

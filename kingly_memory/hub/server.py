@@ -81,7 +81,7 @@ def application(
 
     async def ready(request: Request) -> Response:
         gate.access.check_names(request.headers)
-        if draining.asked():
+        if draining.asked(again="once" not in request.query_params):  # as `hub status` asks
             raise Refusal(503, "the hub is stopping; calls are answered until it closes its port")
         return await to_thread.run_sync(_ready, engine)
 
@@ -179,10 +179,11 @@ class Draining:
         self._since_s: float | None = None
         self._bad_answers = 0
 
-    def asked(self) -> bool:
-        """Note that somebody asks whether the hub is ready. True where it is to stop."""
-        self._asked_s.append(self._monotonic())
-        self._bad_answers += self._since_s is not None
+    def asked(self, *, again: bool = True) -> bool:
+        """Note that somebody asks whether the hub is ready, and does so `again`. True where it is to stop."""
+        if again:
+            self._asked_s.append(self._monotonic())
+            self._bad_answers += self._since_s is not None
         return self._since_s is not None
 
     def is_over(self) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
+from kingly_memory.cli.main import main
 from kingly_memory.hub import listening
 from kingly_memory.hub.listening import Limits, listener, quiet_server
 from kingly_memory.hub.process import HubProcess
@@ -49,6 +51,18 @@ def test_a_watched_hub_says_that_it_is_not_ready_and_answers_until_that_was_hear
         for _ in range(2):
             assert web.get("/ready").status_code == 503
         assert hub.stop() == 0
+
+
+@pytest.mark.requirement("N24")
+def test_a_hub_whose_status_was_asked_for_closes_its_port_at_once(tmp_path: Path) -> None:
+    with HubProcess(tmp_path / "home") as hub, httpx.Client(base_url=hub.url, trust_env=False, timeout=60) as web:
+        assert [main(["hub", "status", "--url", hub.url]) for _ in range(3)] == [0] * 3
+        os.kill(hub.pid or 0, signal.SIGTERM)
+        said = set[int]()
+        with suppress(httpx.TransportError):  # the port is closed
+            while True:
+                said.add(web.get("/ready?once").status_code)
+        assert 503 not in said, "it waited for somebody to hear that it stops"
 
 
 @pytest.mark.requirement("N24")
