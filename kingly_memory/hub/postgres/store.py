@@ -144,8 +144,12 @@ class PostgresStore:
 
     def _configure(self, connection: Connection[Any]) -> None:
         prepare(connection, self._name)  # it may be to another database by now
-        # To plan a statement anew takes longer than to run it, and it would always be the same plan.
-        connection.execute("SET plan_cache_mode = force_generic_plan")
+        # To plan a statement anew takes longer than to run it, and it would always be the same plan. Citus plans no
+        # INSERT … SELECT without its values.
+        connection.execute(
+            "SELECT set_config('plan_cache_mode', 'force_generic_plan', false) "
+            "WHERE NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+        )
 
     def fetch_all(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """All rows of a statement, over a connection of the pool. Raises StoreUnreadable."""
@@ -233,7 +237,8 @@ class PostgresTransaction(_PostgresLookups):
 
         self._all = written_and_read
         named = sorted(spaces)  # in one order for everybody
-        self._run("INSERT INTO km_scope(space) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", named)
+        values = ", ".join(["(%s)"] * len(named))
+        self._run(f"INSERT INTO km_scope(space) VALUES {values} ON CONFLICT DO NOTHING", *named)
         locked = "SELECT space, sequence FROM km_scope WHERE space = ANY(%s) ORDER BY space FOR UPDATE"
         feeds = connection.execute(locked, (named,))
         holders = connection.execute(_IDS, (json.dumps([*keys]),)) if keys else ()
@@ -330,11 +335,11 @@ class PostgresTransaction(_PostgresLookups):
     def finish(self) -> None:
         """Index what was saved, say how far the feeds have come, and how much there is to find."""
         self._add()
-        written = list[JsonObject]()
+        written = list[tuple[str, int | None, str]]()
         for memory in self._unindexed.values():
             for start, words in self._as_written(memory)[2]:
                 self._more_words[memory.scope.space] += len(words)
-                written.append({"id": memory.id, "start": start, "words": " ".join(words)})
+                written.append((memory.id, start, " ".join(words)))
         if written:
             self._run(INDEX, json.dumps(written))
         if self._vectors:

@@ -21,8 +21,8 @@ from kingly_memory.text.writing import has_unbroken, stem, unbroken_runs, withou
 
 INDEX = (
     "INSERT INTO km_text SELECT m.position, t.start, m.space, m.type, cardinality(t.words), array_to_tsvector(t.words) "
-    "FROM (SELECT id, start, string_to_array(words, ' ') AS words FROM json_to_recordset(%s) "
-    "AS r(id text, start integer, words text)) AS t "
+    "FROM (SELECT w ->> 0 AS id, (w ->> 1)::integer AS start, string_to_array(w ->> 2, ' ') AS words "
+    "FROM json_array_elements(%s) AS w OFFSET 0) AS t "
     "CROSS JOIN LATERAL (SELECT * FROM km_memory WHERE id = t.id OFFSET 0) AS m"
 )
 """With `OFFSET 0` each memory is looked up by its id; a planner that expects a hundred of them would read all there
