@@ -8,7 +8,8 @@ What a hub's PostgreSQL was to pass, and what shows it:
 3. one namespace, 64 callers: `test_what_waits_together_is_committed_together`; `make faults` measures the rate
 4. times among 100,000 memories in 50 projects, by words, by meaning and both: what a search asks is counted by
    `test_what_a_search_asks_of_the_database_does_not_grow_with_what_it_finds`; `make faults` measures them
-5. plans: `test_no_statement_reads_the_whole_of_a_table`; nothing is sharded
+5. plans: `test_no_statement_reads_the_whole_of_a_table`; on Citus
+   `test_on_citus_a_schema_lies_on_one_node_and_every_statement_goes_there_alone`, where `KINGLY_TEST_CITUS` names one
 6. one contract: `test_engine`, `test_recall`, `test_meaning`, `test_sync`, `test_documents`, `test_logs` over both;
    LoCoMo: `benchmarks.eval`
 7. odd texts: `test_awkward_texts_are_stored_or_refused_by_name`
@@ -18,6 +19,8 @@ What a hub's PostgreSQL was to pass, and what shows it:
 from __future__ import annotations
 
 import json
+import os
+import re
 import select
 import subprocess
 import sys
@@ -53,6 +56,8 @@ from kingly_memory.hub.postgres.store import PostgresStore, PostgresTransaction 
 
 KEYS, CALLERS, HUBS = 300, 12, 2
 WRITERS, WRITES, READERS = 24, 20, 3
+CITUS = os.environ.get("KINGLY_TEST_CITUS")
+"""The address of a database, without options, read before tests lose what is set for them."""
 
 
 class Hub(stores.Hub):
@@ -84,6 +89,21 @@ def hubs_by_meaning(postgres: Server) -> Iterator[list[Hub]]:
 
 
 @pytest.fixture
+def citus() -> Iterator[tuple[str, str]]:
+    """A schema that Citus keeps on one node: its name, and its address for a hub."""
+    if CITUS is None:
+        pytest.skip("KINGLY_TEST_CITUS names no database with Citus: the hub is not tested on it")
+    name = f"kingly_test_{os.getpid()}"
+    with psycopg.connect(CITUS, autocommit=True) as connection:
+        connection.execute("SET citus.enable_schema_based_sharding = on")
+        connection.execute(f"CREATE SCHEMA {name}")
+        try:
+            yield name, f"{CITUS}?options=-csearch_path%3D{name}"
+        finally:
+            connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     """Every statement about the tables of a hub, with its values."""
     seen: list[tuple[str, Any]] = []
@@ -99,7 +119,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
 
 
 def test_what_one_hub_takes_the_other_finds_revises_and_forgets(hubs: list[Hub]) -> None:
-    first, second = hubs
+    _take_find_revise_and_forget(*hubs)
+
+
+def _take_find_revise_and_forget(first: Hub, second: Hub) -> None:
     stored = first("store_memory", content="tea at four", idempotency_key="k")["memory_id"]
     assert first.found("tea") == second.found("tea") == ["tea at four"]
     second("store_memory", content="milk at noon", idempotency_key="m")
@@ -202,7 +225,7 @@ class ByIdentity(PostgresTransaction):
     """Numbers its changes as an identity column does, without a lock."""
 
     def __init__(self, connection: Any, spaces: Any, written: Any) -> None:
-        super().__init__(connection, (), written)
+        super().__init__(connection, {f"a space of its own: {id(self)}"}, written)
         self._before = self._last = dict.fromkeys(spaces, 0)
 
     def _next(self, space: str) -> int:
@@ -411,13 +434,8 @@ def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:
     assert store.reader.facets("a", ["b"]) == {"b": {"c": 1}}
 
 
-def test_no_statement_reads_the_whole_of_a_table(
-    hubs_by_meaning: list[Hub],
-    postgres: Server,
-    asked: list[tuple[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    hub, record = hubs_by_meaning[0], {"metadata": {"key": "the key that people gave it"}}
+def _ask_everything(hub: Hub) -> None:
+    record = {"metadata": {"key": "the key that people gave it"}}
     one, other = (
         hub("store_memory", content=json.dumps({"content": text, **record}), idempotency_key=text)["memory_id"]
         for text in ("tea", "milk")
@@ -426,7 +444,6 @@ def test_no_statement_reads_the_whole_of_a_table(
     hub("update_memory", memory_id=one, content="tea at four", idempotency_key="tea.2")
     hub("create_memory_link", source_memory_id=one, target_memory_id=other)
     hub("mark_memory", memory_id=one, pin={"pinned": True, "weight": 1.0, "at": 1.0})
-    monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
     assert hub.find("tea")
     hub.found("東京")
     hub("search_semantic_memories", query="tea", memory_types=["episodic"])
@@ -434,6 +451,16 @@ def test_no_statement_reads_the_whole_of_a_table(
     hub("get_working_memory", context_filter="c")
     hub("get_linked_memories", memory_ids=[one, other])
     hub("forget_memory", memory_id=other, purge=True)
+
+
+def test_no_statement_reads_the_whole_of_a_table(
+    hubs_by_meaning: list[Hub],
+    postgres: Server,
+    asked: list[tuple[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
+    _ask_everything(hubs_by_meaning[0])
     at_start = "SELECT space, live FROM km_scope WHERE live > 0"  # a row of each project
     statements, plans = {one: values for one, values in asked if one != at_start}, dict[str, str]()
     assert len(statements) >= 24
@@ -461,6 +488,38 @@ def test_no_statement_reads_the_whole_of_a_table(
     for statement, plan in by_words.items():
         assert plan.count("Bitmap Index Scan on km_text_words") == 2
         assert "t.space = %s" in statement
+
+
+def test_on_citus_a_schema_lies_on_one_node_and_every_statement_goes_there_alone(
+    citus: tuple[str, str], asked: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, address = citus
+    monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
+    with ExitStack() as closing:
+        hubs = [Hub(address, SubjectEmbedder()) for _ in range(HUBS)]
+        for one in hubs:
+            closing.callback(one.close)
+        asked.clear()  # how the tables were made
+        _take_find_revise_and_forget(*hubs)
+        _ask_everything(hubs[0])
+    with psycopg.connect(address) as connection:
+        plans = {
+            statement: "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", values).fetchall())
+            for statement, values in dict(asked).items()
+        }
+        places = connection.execute(
+            "SELECT citus_table_type, nodename, nodeport FROM pg_class AS c "
+            "LEFT JOIN citus_shards ON table_name = c.oid WHERE relkind = 'r' AND relnamespace = %s::regnamespace",
+            (name,),
+        ).fetchall()
+    assert len(plans) >= 24
+    # What is added the node that the hub speaks to reads from its JSON, and copies it to the one that keeps it.
+    added = {statement for statement, plan in plans.items() if "pull to coordinator" in plan}
+    assert {statement.split()[2].split("(")[0] for statement in added} == {"km_memory", "km_vector"}
+    tasks = {statement: re.findall(r"Task Count: (\d+)", plan) for statement, plan in plans.items()}
+    assert tasks == {statement: [] if statement in added else ["1"] for statement in plans}
+    assert len(set(places)) == 1
+    assert places[0][0] == "schema"
 
 
 def test_what_a_search_asks_of_the_database_does_not_grow_with_what_it_finds(

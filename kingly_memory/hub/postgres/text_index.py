@@ -26,7 +26,7 @@ INDEX = (
     "CROSS JOIN LATERAL (SELECT * FROM km_memory WHERE id = t.id OFFSET 0) AS m"
 )
 """With `OFFSET 0` each memory is looked up by its id; a planner that expects a hundred of them would read all there
-are, up to some ten thousand."""
+are, up to some ten thousand. All functions are immutable: Citus 13 breaks such a statement that has another."""
 UNINDEX = "DELETE FROM km_text WHERE position = %s RETURNING size"
 
 _WHOLE, _PASSAGE = "m", "p"
