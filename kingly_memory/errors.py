@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -98,13 +100,19 @@ class StoreBusy(StoreError):
         )
 
 
+TOO_MANY_FILES = os.strerror(errno.EMFILE)
+HAVE_MORE_FILES = "Close files in this process, or let it open more (ulimit -n)"
+
+
 class StoreUnwritable(StoreError):
-    """The disk refused a write: full, read-only, or failing."""
+    """The disk or the system refused a write: full, read-only, or failing, or too many files are open."""
 
     def __init__(self, path: str, cause: str) -> None:
+        has_too_many = TOO_MANY_FILES in cause
+        to_do = HAVE_MORE_FILES if has_too_many else "Free some space, or make the folder writable and the files in it"
         super().__init__(
             f"the memory store in {path} cannot be written ({cause}); nothing was stored. "
-            "Free some space, or make the folder writable and the files in it, then try again: no restart is needed"
+            f"{to_do}, then try again: no restart is needed"
         )
 
 

@@ -6,18 +6,21 @@ with what we would have written, over a raw read-only connection, before either 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.local import rows, sql, sqlite, upgrades
 from kingly_memory.digests import sha256
 from kingly_memory.errors import (
+    HAVE_MORE_FILES,
+    TOO_MANY_FILES,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -262,7 +265,19 @@ def failure(error: BaseException, path: str, inode: Inode | None, waited_s: floa
         if writing and error_code(error) == sqlite3.SQLITE_READONLY and os.access(f"{path}/cache.db", os.W_OK):
             return Malformed(path, "its header says that it is read-only", inode)
         if primary_code(error) in _REFUSED:
-            return StoreUnreadable(path, str(error), MAKE_READABLE)
+            why = (TOO_MANY_FILES, HAVE_MORE_FILES) if _lacks_files() else (str(error), MAKE_READABLE)
+            return StoreUnreadable(path, *why)
         if not writing or error_code(error) in _NOT_READ:
             return StoreUnreadable(path, str(error), MOVE_TO_ANOTHER_DISK)
     return StoreUnwritable(path, str(error) or type(error).__name__)
+
+
+def _lacks_files() -> bool:
+    """Whether the process or the system has no more files to open. SQLite does not say that, so it is tried."""
+    try:
+        with ExitStack() as stack:
+            for _ in ("the database", "its log", "the index of that"):
+                stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+    except OSError as refused:
+        return refused.errno in (errno.EMFILE, errno.ENFILE)
+    return False

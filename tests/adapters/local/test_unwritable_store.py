@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -114,6 +114,30 @@ def test_read_only_folder_is_searched_and_not_written_to(home: Path, killed: boo
         found, again, said, pauses = as_a_plain_user(home, lambda: read_and_try_to_store(home))
     assert (found, again, pauses) == (["violet"], ["violet"], 0)
     assert "cannot be written (Permission denied); nothing was stored" in said
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_a_process_with_too_many_open_files_is_told_so_and_goes_on_when_it_has_fewer(home: Path, left: int) -> None:
+    store, soft = opened(home), resource.getrlimit(resource.RLIMIT_NOFILE)
+    put(store, memory("violet"))
+    store.close()
+    store, said = opened(home), []
+    with ExitStack() as held:
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, soft)
+        free = [os.open(os.devnull, os.O_RDONLY) for _ in range(left + 1)]
+        for file in free:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(free), soft[1]))
+        for attempt in (lambda: put(store, memory("more")), lambda: stored_contents(store)):
+            try:
+                attempt()
+            except StoreError as error:
+                said.append(str(error))
+    assert stored_contents(store) == ["violet"]
+    put(store, memory("more"))
+    store.close()
+    assert said
+    assert all("Too many open files" in one and "ulimit -n" in one for one in said), said
 
 
 @pytest.mark.requirement("A17")
