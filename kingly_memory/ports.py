@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from kingly_memory.dataclass import NamedTuple, dataclass
 from kingly_memory.digests import content_digest
@@ -41,6 +41,7 @@ class Now(Protocol):
     def now(self) -> datetime: ...
 
 
+@runtime_checkable
 class Clock(Now, Protocol):
     """Every question about time goes through this, so that a test can hold it still."""
 

@@ -415,7 +415,8 @@ def listed(name: str, values: object, *kinds: type[_Item]) -> list[_Item]:
     found: list[Any] = [*values] if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     for one in found:
         if not isinstance(one, kinds):
-            raise InvalidInput(name, f"expected {kinds[0].__name__} for each, not {_name(one)}")
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise InvalidInput(name, f"expected {expected} for each, not {_name(one)}")
     return found
 
 

@@ -73,6 +73,8 @@ class Documents(Family):
     async def get_many(self, places: Iterable[tuple[str | Sequence[str], str]]) -> tuple[Document | None, ...]:
         """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
         pairs = validation.listed("places", places, tuple, list)
+        if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004  # a pair
+            raise InvalidInput("places", "expected a namespace and a key for each")
         named = [(checked_namespace(namespace), validation.required("key", key)) for namespace, key in pairs]
         engine, now = self._engine, self._engine.clock.now()
         loaded = await engine.read(lambda: [engine.reader.documents.document(engine.space, *place) for place in named])
@@ -103,7 +105,8 @@ class Documents(Family):
         Answers for each with the document as it was written, or as it was when it was removed; for an operation that
         was done before, a removed one without its value. Raises InvalidInput, VersionConflict, StoreError.
         """
-        checked = [_checked(one) for one in changes]
+        wanted: list[Put | Remove] = validation.listed("changes", changes, Put, Remove)
+        checked = [_checked(one) for one in wanted]
         if len(checked) > validation.MOST_TOGETHER:
             most = validation.MOST_TOGETHER
             raise InvalidInput("changes", f"are {len(checked):,}, at most {most:,} are written together")
@@ -291,8 +294,6 @@ def checked_namespace(namespace: str | Sequence[str]) -> Namespace:
 
 
 def _checked(change: Put | Remove) -> Write:
-    if not isinstance(change, Put | Remove):
-        raise InvalidInput("changes", "are neither Put nor Remove")
     place, key = checked_namespace(change.namespace), validation.required("key", change.key)
     version = change.if_version
     if version is not None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from kingly_memory import validation
 from kingly_memory.api.choices import AssistName, DetailName, ModeName, TypeName
@@ -767,7 +767,10 @@ class MemoryVerbs(Family):
         from kingly_memory.router import importing
 
         taken = Taken()
+        if not isinstance(items, Iterable):
+            raise InvalidInput("items", "expected several of them")
         for batch in validation.batches(items, IMPORT_BATCH):
+            validation.listed("items", batch, Imported, *get_args(Beside))
             change = importing.take(batch, self._engine.write_context())
             some = await (importing.tried(change, self._engine) if dry_run else self._engine.write(change))
             taken = taken.and_more(some)
@@ -779,13 +782,18 @@ class MemoryVerbs(Family):
         from kingly_memory.router import notes
 
         engine = self._engine
+        if not isinstance(found, FoundNotes):
+            raise InvalidInput("found", f"expected FoundNotes, not {type(found).__name__}")
         return await engine.read(lambda: notes.plan(found, engine.reader, engine.space, engine.clock.now()))
 
     async def remember_notes(self, steps: Sequence[NoteStep | NoteLinks | SameFolder]) -> Taken:
         """Carry out steps of a plan, in one transaction and in their order. Says what came of them."""
         from kingly_memory.router import notes
 
-        taken = await self._engine.write(notes.carry_out(steps, self._engine.write_context()))
+        checked: list[NoteStep | NoteLinks | SameFolder] = validation.listed(
+            "steps", steps, NoteStep, NoteLinks, SameFolder
+        )
+        taken = await self._engine.write(notes.carry_out(checked, self._engine.write_context()))
         self._engine.wake()
         return taken
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import EllipsisType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kingly_memory import validation
 from kingly_memory.adapters.clock import SystemClock
@@ -112,6 +112,11 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
 
         if not isinstance(settings, Settings | None):
             raise InvalidInput("settings", f"expected Settings, not {type(settings).__name__}")
+        if not isinstance(clock, Clock | None):
+            raise InvalidInput("clock", f"expected a Clock, not {type(clock).__name__}")
+        watching: list[Any] = validation.listed("observers", observers, object)
+        if not all(map(callable, watching)):
+            raise InvalidInput("observers", "expected functions that take an event")
         place = parts.secured(place)
         chosen = settings or Settings.from_environment(home=place.home)
         for folder in () if settings else inert(place.home):
@@ -126,7 +131,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             settings=chosen,
             clock=time,
             remotes=parts.remote_parts(place, chosen, remotes, time),
-            observers=observers,
+            observers=tuple(watching),
             embedder=parts.embedder,
             meaning=meaning,
             sweeping=parts.sweep_lock(place),

@@ -134,6 +134,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "observations": lambda memory: memory.graph.add_observations("Ann"),
     "names": lambda memory: memory.graph.open_nodes(5),
     "query": lambda memory: memory.graph.search_nodes(5),
+    "observers": lambda memory: memory.open(observers=5),
+    "clock": lambda memory: memory.open(clock=5),
+    "items": lambda memory: memory.remember(5),
+    "found": lambda memory: memory.plan_notes(5),
+    "steps": lambda memory: memory.remember_notes([5]),
+    "changes": lambda memory: memory.documents.write(5),
     "places": lambda memory: memory.documents.get_many(["namespace"]),
     "documents": lambda memory: memory.documents.touch(["key"]),
     "agreeing": lambda memory: memory.debate("topic").conclude("done", agreeing=5),
@@ -145,3 +151,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 async def test_a_method_refuses_what_its_arguments_cannot_be(memory: MemoryRouter, field: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         await CALLS[field](memory)
+
+
+@pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize("wrong", [[("namespace",)], [("namespace", "key", "more")], [[]]])
+async def test_a_pair_of_another_length_is_refused(memory: MemoryRouter, wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^places: expected a namespace and a key"):
+        await memory.documents.get_many(wrong)

@@ -320,7 +320,7 @@ async def test_a_value_that_holds_itself_is_refused_at_once(memory: MemoryRouter
     for namespace, key in places:
         with pytest.raises(InvalidInput):
             await memory.documents.put(namespace, key, 1)
-    with pytest.raises(InvalidInput, match="neither Put nor Remove"):
+    with pytest.raises(InvalidInput, match="expected Put or Remove for each, not dict"):
         await memory.documents.write([{}])  # type: ignore[list-item]
 
 
