@@ -9,40 +9,56 @@ from pathlib import Path
 
 from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, figure
 from benchmarks.searching import load
-from kingly_memory import MemoryRouter
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.adapters.embed import wordllama
 
 MOST_STARTS = 60
 
 COMMAND = "from kingly_memory.cli.entry import run; run()"
 """What the installed script holds; it need not be installed to be measured."""
+ELSEWHERE = "undoing failed rollouts"
+"""Words that no note has."""
+AGAINST = 'python -c "import sqlite3"'
 
 
 async def measure(plan: Plan) -> list[Figure]:
     home = plan.folder / "process"
     notes = plan.writer.notes(min(plan.sizes))
-    async with MemoryRouter.open(home, project="bench", settings=by_words()) as memory:
+    is_by_meaning = wordllama.is_installed()
+    settings = Settings(embedder="wordllama") if is_by_meaning else by_words()
+    async with MemoryRouter.open(home, project="bench", settings=settings) as memory:
         await load(memory, notes)
+        await memory.await_vectors(60)
     question = plan.writer.questions(notes, 1)[0].text
-    searching = ["search", question, "--json", "--home", str(home), "--project", "bench"]
-    arms = {"sqlite3": _process("import sqlite3"), "search": _process(COMMAND, *searching)}
+    longest = max(question.split(), key=len)
+    questions = {
+        "kingly-memory search --json": question,
+        "the same with a typing error": question.replace(longest, longest[:-2] + longest[-1] + longest[-2]),
+    }
+
+    def searching(asked: str, embedder: str) -> Arm:
+        return _process(
+            COMMAND, "search", asked, "--json", "--home", str(home), "--project", "bench", embedder=embedder
+        )
+
+    arms = {AGAINST: _process("import sqlite3")} | {name: searching(text, "none") for name, text in questions.items()}
+    if is_by_meaning:
+        arms[f"the same by meaning, among {len(notes):,}"] = searching(ELSEWHERE, "wordllama")
     seconds = await alternate(arms, min(plan.samples, MOST_STARTS))
-    against = 'python -c "import sqlite3"'
+    floor = seconds.pop(AGAINST)
     return [
-        figure(against, seconds["sqlite3"]),
-        figure(
-            "kingly-memory search --json",
-            seconds["search"],
-            floor=seconds["sqlite3"],
-            against=against,
-            goals=(Goal("ratio", 5.0),),
+        figure(AGAINST, floor),
+        *(
+            figure(name, taken, floor=floor, against=AGAINST, goals=(Goal("ratio", 5.0),) if name in questions else ())
+            for name, taken in seconds.items()
         ),
     ]
 
 
-def _process(*arguments: str) -> Arm:
+def _process(*arguments: str, embedder: str = "none") -> Arm:
     """Runs Python on a piece of code as an installed program would be run: compiled modules are kept between runs."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "KINGLY_EMBEDDER": "none"}
+    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "KINGLY_EMBEDDER": embedder}
 
     async def run(_: int) -> None:
         subprocess.run(  # noqa: ASYNC221  # nothing else is to run meanwhile

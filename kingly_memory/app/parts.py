@@ -332,7 +332,7 @@ def _once(make: Callable[[], Embedder]) -> Callable[[], Embedder]:
 
 @cache
 def _wordllama() -> Embedder:
-    """One for all routers of the process: its table takes 30 MB. Safe from any thread."""
+    """One for all routers of the process: it takes 14 MB. Safe from any thread."""
     from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
 
     return WordLlamaEmbedder()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 ANSWERED_BY_WORDS = 0.5
-"""The relevance of the best hit from which one command does not load the model, which takes it a fifth of a second: the
+"""The relevance of the best hit from which one command does not load the model, which takes it 0.15 s: the
 memory holds half of the question's words."""
 
 

@@ -39,7 +39,7 @@ SLOW = {
 QUICK = {
     "storing": {"store, power", "store, process", "store, 64 at once"},
     "searching": {"get by key in 40", "search in 40", "search in 40, broad", "store, get or list in 40"},
-    "processes": {"kingly-memory search --json"},
+    "processes": {"kingly-memory search --json", "the same by meaning, among 40"},
     "working": {"task in its last tenth"},
     "agents": {"add + retrieve, an agent's memory", "add to an agent in a store"},
     **{name: set() for name in ("sweeping", "attending", "crowded", "hostile", "users", "million", "calibration")},
