@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         KinglyMemoryError,
         RemoteError,
         RemoteUnavailable,
+        RevisionConflict,
         RouterClosed,
         StoreError,
     )
@@ -64,6 +65,7 @@ __all__ = [
     "RemoteUnavailable",
     "Remove",
     "Results",
+    "RevisionConflict",
     "RouterClosed",
     "Scope",
     "Settings",

@@ -13,8 +13,8 @@ from random import Random
 
 import pytest
 
-from kingly_memory import InvalidInput, KinglyMemoryError, MemoryRouter, Settings, SyncMemoryRouter
-from kingly_memory.errors import RecordDamaged, RevisionConflict
+from kingly_memory import InvalidInput, KinglyMemoryError, MemoryRouter, RevisionConflict, Settings, SyncMemoryRouter
+from kingly_memory.errors import RecordDamaged
 from kingly_memory.models import Memory
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
