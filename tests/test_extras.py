@@ -18,6 +18,7 @@ from tests.cli_runner import Run
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kingly_memory"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 CORE = {"diskcache", "httpx", "pyyaml", "rapidfuzz", "tenacity"}
 EXTRA_ROOMS = (
     "page/",
@@ -70,6 +71,7 @@ def test_core_imports_all_that_it_needs_and_nothing_that_an_extra_brings() -> No
 def test_a_command_without_its_extra_names_it_in_one_sentence(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str
 ) -> None:
+    assert f"pip install '.[{extra}]' " in README
     monkeypatch.setitem(sys.modules, package, None)
     ran = run(command)
     how = f"install kingly-memory[{extra}] (in its folder: `pip install '.[{extra}]'`)"
