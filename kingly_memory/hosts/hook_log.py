@@ -17,8 +17,7 @@ from kingly_memory.dataclass import NamedTuple
 from kingly_memory.errors import InvalidSetting, StoreError, StoreUntrusted
 from kingly_memory.home.own_files import opened
 from kingly_memory.home.place import user_data_folder
-from kingly_memory.hosts.hooks import LOG, UnusableInput
-from kingly_memory.hosts.transcript import TranscriptUnreadable
+from kingly_memory.hosts.hooks import LOG, TranscriptUnreadable, UnusableInput
 
 LOOKED_BACK = timedelta(days=1)
 LIMIT_BYTES = 256 * 1024

@@ -50,6 +50,13 @@ class UnusableInput(KinglyMemoryError):
         super().__init__(f"{problem}; compare the host's configuration with what `kingly-memory config HOST` prints")
 
 
+class TranscriptUnreadable(KinglyMemoryError):
+    """The transcript that the host named cannot be read."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the host's transcript cannot be read ({problem}); nothing was captured from it")
+
+
 class Call(NamedTuple):
     """One call of a hook by a host."""
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from kingly_memory.attention.fence import without_fenced
 from kingly_memory.attention.statements import Message, Speaker
 from kingly_memory.dataclass import dataclass
-from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.hosts.hooks import TranscriptUnreadable
 from kingly_memory.models import as_utc
 
 READ_BYTES = 1024 * 1024
@@ -28,13 +28,6 @@ _HOST_TAGS = (
     "system-reminder|command-[a-z]+|local-command-[a-z]+|bash-[a-z]+|task-notification|user-prompt-submit-hook"
     "|environment_context|user_instructions|INSTRUCTIONS|turn_aborted|skill|session_context|hook_context"
 )
-
-
-class TranscriptUnreadable(KinglyMemoryError):
-    """The transcript that the host named cannot be read."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the host's transcript cannot be read ({problem}); nothing was captured from it")
 
 
 @dataclass(frozen=True, slots=True)

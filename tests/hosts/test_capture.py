@@ -22,7 +22,8 @@ from kingly_memory.errors import StoreBusy
 from kingly_memory.home.place import Place
 from kingly_memory.hosts import transcript as transcripts
 from kingly_memory.hosts.capture import Progress, keep
-from kingly_memory.hosts.transcript import TranscriptUnreadable, read_since
+from kingly_memory.hosts.hooks import TranscriptUnreadable
+from kingly_memory.hosts.transcript import read_since
 from kingly_memory.models import MemoryType, Taken
 from kingly_memory.router.capturing import captured_id
 from kingly_memory.settings import Pace, Settings

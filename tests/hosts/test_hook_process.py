@@ -32,7 +32,7 @@ PATIENT = {"KINGLY_HOOK_DEADLINE_S": "600", "KINGLY_LOCAL_SEARCH_S": "30"}
 """What is measured here is what hooks say, not whether a loaded machine lets them say it in time."""
 HEAVY = (
     *("argparse", "asyncio", "httpx", "pydantic", "mcp", "numpy", "tenacity", "diskcache", "rapidfuzz", "shutil"),
-    *("logging", "traceback"),
+    *("logging", "traceback", "kingly_memory.attention.statements"),
 )
 
 
@@ -435,7 +435,10 @@ def test_a_host_that_does_not_listen_is_no_error(project: Path) -> None:
     assert (done.stdout, done.stderr) == (b"0\n", b"")
 
 
-def test_the_prompt_hook_loads_nothing_heavy(project: Path) -> None:
+@pytest.mark.parametrize("is_after_a_failure", [False, True])
+def test_the_prompt_hook_loads_nothing_heavy(project: Path, is_after_a_failure: bool) -> None:
+    if is_after_a_failure:
+        hook_log.note("UserPromptSubmit", "it took longer than its deadline and was ended")
     store(project, "Deploys need two reviews")
     script = f"""
 import sys, time
