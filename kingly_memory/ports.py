@@ -356,6 +356,9 @@ class Transaction(Lookups, Protocol):
     def owners(self, facet: str) -> list[str]:
         """Who has a facet of that name, at most 1,000 of them; for the few rows that are not per memory."""
 
+    def current_revisions(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """The revision of each of those memories that is there, in one statement."""
+
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
         """Write the vector that the embedder made of the memory as it is, one signed byte a dimension."""
 

@@ -237,7 +237,7 @@ def _status(options: Options, out: Output) -> Answer:
     unread, next_end, ended = memories.get("damaged"), memories["next_end"], memories["ended"] or None
     vectors = now.get("vectors")
     waiting = vectors and vectors["waiting"]
-    missing = f"; {counted(waiting, 'memory')} found by words alone until then" if waiting else ""
+    missing = f"; {counted(waiting, 'memory')} without one" if waiting else ""
     rows = {
         "home": now["home"],
         "project": now["project"] or "(every project)",

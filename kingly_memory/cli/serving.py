@@ -139,7 +139,7 @@ def hub_status(options: Options, out: Output) -> Answer:
     if metrics.status_code != HTTPStatus.OK:
         is_refused = metrics.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
         refused = f"; the token in {file} was not accepted" if file and is_refused else ""
-        lines.append(f"  what it has answered is told with --token-file alone{refused}")
+        lines.append(f"  what it has answered is told only with --token-file{refused}")
     data = {"url": hub, "version": version, "embedder": embedder, "ready": is_ready, "methods": methods}
     return Answer(data, lines)
 

@@ -35,6 +35,11 @@ def documents_of(scope: str) -> str:
     return space_of(f"{project}/documents", user)
 
 
+def is_of_documents(space: str) -> bool:
+    """Whether it is such a space: that of a scope has one slash, between namespace and project."""
+    return (project_and_user(space)[0] or "").count("/") > 1
+
+
 def part(reader: StoreReader, memory_id: str, digest: str, number: int) -> str | None:
     owner = _part(memory_id, digest, number)
     text: str | None = (reader.facet(_PART, owner) or {}).get("text")

@@ -154,7 +154,7 @@ class ListChanges(Request):
 
 class SearchSemanticMemories(Request):
     title = "Search memories"
-    says = "Find the memories that answer a question by their words, best first."
+    says = "Find the memories that answer a question, best first."
     reads = True
 
     query: Annotated[Text, Field(description="What to look for, in plain words")]

@@ -6,32 +6,36 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 
 from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.hub.documents import is_of_documents
 from kingly_memory.hub.recall import Lasting
 from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.observe import log
-from kingly_memory.ports import HOME, INCARNATION, Embedder, LocalStore
+from kingly_memory.ports import HOME, INCARNATION, Embedder, LocalStore, Row
 from kingly_memory.router.search.embedding import BATCH, give_vectors
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 
-MOST = 400_000
-"""Memories whose vectors are kept in the process, some 150 MB: those of the projects that were asked last."""
+MOST, MOST_PROJECTS = 200_000, 200
+"""Vectors that are kept in the process, some 150 MB, and of how many projects: of those that were asked last."""
+_BITE_CHARACTERS = 16_384
+"""Of memories whose vectors are made and written together: what may hold up the end of the hub, and other writers."""
 _LOOK_S = 0.02
+"""For the first vectors of a project that had none."""
 _COLLECT_S = 0.05
 """A store is often followed by others, whose vectors then share a commit."""
 _AGAIN_S = 5.0
-"""After the store could not be reached."""
+"""Until the next try, where the store fails."""
 
 
 class Vectors:
     """Makes the vectors of what is stored, just behind it, and searches by them. Safe from any thread."""
 
     def __init__(self, store: LocalStore, name: str, new_embedder: Callable[[], Embedder], words_weight: float) -> None:
-        """What has that name gives the same embedder each time, and loads it the first time. `words_weight` as in the
+        """`new_embedder` gives the embedder of that name, which its first call loads. `words_weight` as in the
         settings."""
         self.name = name
         self._new_embedder = new_embedder
@@ -46,7 +50,7 @@ class Vectors:
         self._wanted: dict[str, dict[str, None]] = {}
         """The ids of memories that wait for a vector, by project."""
         self._is_complete = False
-        """Whether all that lay in the store at the start was looked through."""
+        """Whether all that lies in the store was looked through."""
         self._is_woken = threading.Event()
         self._is_closed = threading.Event()
 
@@ -58,6 +62,9 @@ class Vectors:
         """Finish what is being written, and begin nothing more. What still waits is made after the next start."""
         self._is_closed.set()
         self._is_woken.set()
+        with self._lock:
+            for one in self._searches.values():
+                one.stop()
         if self._making.is_alive():
             self._making.join()
         self._reading.shutdown(cancel_futures=True)
@@ -70,17 +77,20 @@ class Vectors:
             self._is_woken.set()
 
     def catch_up(self) -> None:
-        """Give a vector to every memory that has none. Raises StoreError; it then begins with all of them again."""
+        """Give a vector to every memory that has none. Raises StoreError, EmbedderFailed; the next call then looks
+        through all of them again."""
         try:
-            for space in () if self._is_complete else self._store.reader.counted_spaces():
-                self._complete(space)
-            self._is_complete = True
-            while not self._is_closed.is_set() and (wanted := self._take()):
-                space, memory_ids = wanted
-                rows = self._store.reader.rows(memory_ids, math.inf).values()
-                live = [row.memory for row in rows if row is not None and row.status is MemoryStatus.LIVE]
-                give_vectors(self._store, self._new_embedder(), space, live)
-        except KinglyMemoryError:
+            if not self._is_complete:
+                self._is_complete = True
+                for space in self._store.reader.counted_spaces():
+                    if not is_of_documents(space):
+                        self._complete(space)
+            with self._lock:
+                wanted, self._wanted = self._wanted, {}
+            for space, memory_ids in wanted.items():
+                rows = self._store.reader.rows([*memory_ids], math.inf).values()
+                self._give(space, [row for row in rows if row is not None and row.status is MemoryStatus.LIVE])
+        except BaseException:
             self._is_complete = False
             raise
 
@@ -88,9 +98,10 @@ class Vectors:
         """The search of a project. Its vectors are read in the background once it is asked."""
         incarnation = self._store.reader.facet(HOME, INCARNATION)
         with self._lock:
-            if incarnation != self._incarnation:  # the store was restored, and gives its places anew
+            if incarnation != self._incarnation:  # the store was restored: it lacks vectors, and gives places anew
+                self._incarnation, self._is_complete = incarnation, False
                 self._searches.clear()
-                self._incarnation = incarnation
+                self._is_woken.set()
             found = self._searches.pop(space, None)
             if found is None:
                 vectors = VectorSearch(space, self._new_embedder, self._store.reader.vectors)
@@ -102,7 +113,9 @@ class Vectors:
                     repairs=False,
                 )
             self._searches[space] = found
-            while len(self._searches) > 1 and sum(map(len, self._searches.values())) > MOST:
+            while len(self._searches) > 1 and (
+                len(self._searches) > MOST_PROJECTS or sum(map(len, self._searches.values())) > MOST
+            ):
                 del self._searches[next(iter(self._searches))]
         found.look_again()
         return found
@@ -114,34 +127,31 @@ class Vectors:
             try:
                 self.catch_up()
                 complaint = None
-                self._is_closed.wait(_COLLECT_S)
-                self._is_woken.wait()
-            except KinglyMemoryError as error:
-                if str(error) != complaint:  # a database may be read-only for good
-                    log.warning("some memories are not found by their meaning for now: %s", error)
-                complaint = str(error)
+                if not self._is_closed.wait(_COLLECT_S):
+                    self._is_woken.wait()
+            except Exception as error:  # noqa: BLE001  # a thread's top
+                said = str(error) if isinstance(error, KinglyMemoryError) else f"{type(error).__name__}: {error}"
+                if said != complaint:  # a database may be read-only for good
+                    log.warning("some memories are not found by their meaning for now: %s", said)
+                complaint = said
                 self._is_closed.wait(_AGAIN_S)
 
     def _complete(self, space: str) -> None:
         position = 0
-        while not self._is_closed.is_set():
-            lacking = self._store.reader.vectors.lacking(self.name, space, position, BATCH)
-            if not lacking:
+        while lacking := self._store.reader.vectors.lacking(self.name, space, position, BATCH):
+            self._give(space, lacking)
+            if self._is_closed.is_set():
                 return
-            give_vectors(self._store, self._new_embedder(), space, [row.memory for row in lacking])
             position = lacking[-1].position
 
-    def _take(self) -> tuple[str, list[str]] | None:
-        """Some of the memories of one project that wait."""
-        with self._lock:
-            for space, waiting in self._wanted.items():
-                taken = list(islice(waiting, BATCH))
-                for memory_id in taken:
-                    del waiting[memory_id]
-                if not waiting:
-                    del self._wanted[space]
-                return space, taken
-        return None
+    def _give(self, space: str, rows: Iterable[Row]) -> None:
+        """Make vectors, a few memories at a time."""
+        waiting = deque(row.memory for row in rows)
+        while waiting and not self._is_closed.is_set():
+            bite, size = [waiting.popleft()], 0
+            while waiting and (size := size + len(bite[-1].content)) < _BITE_CHARACTERS:
+                bite.append(waiting.popleft())
+            give_vectors(self._store, self._new_embedder(), space, bite)
 
     def _read(self, vectors: VectorSearch) -> None:
         if not self._is_closed.is_set():
@@ -150,10 +160,14 @@ class Vectors:
 
 class _ByMeaning(Lasting, MeaningSearch):
     def __len__(self) -> int:
-        """Of how many memories it has the vectors."""
-        return len(self._vectors)
+        """How many vectors it keeps in memory."""
+        return self._vectors.rows
 
     def look_again(self) -> None:
         """Read the first vectors of a project that had none: a search reads on behind those that it has."""
-        if self._vectors.is_loaded and not len(self):
+        if self._vectors.is_loaded and not len(self._vectors):
             self._vectors.load(time.monotonic() + _LOOK_S)
+
+    def stop(self) -> None:
+        """Read no more in the background."""
+        self._vectors.is_stopped = True

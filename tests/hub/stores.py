@@ -43,10 +43,13 @@ class Hub:
         return self.engine.answer(scope, parsed(method, params))
 
     def find(self, query: str, scope: str = APP, **params: Any) -> list[JsonObject]:
-        if self.vectors is not None:
-            self.vectors.catch_up()
+        self.catch_up()
         found: list[JsonObject] = self("search_semantic_memories", scope, query=query, **params)["memories"]
         return found
+
+    def catch_up(self) -> None:
+        if self.vectors is not None:
+            self.vectors.catch_up()
 
     def close(self) -> None:
         if self.vectors is not None:

@@ -16,11 +16,16 @@ import pytest
 
 from kingly_memory.adapters.embed.wordllama import is_installed
 from kingly_memory.cli.main import main
+from kingly_memory.digests import content_digest
+from kingly_memory.documents import name_of
 from kingly_memory.errors import StoreUnreadable
 from kingly_memory.hub import recall, vectors
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.process import HubProcess
+from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ports import LocalStore
+from kingly_memory.router.search.embedding import give_vectors
+from kingly_memory.router.search.meaning import VectorSearch
 from kingly_memory.testing import ManualClock
 from tests.hub.stores import APP, STORES, Database, Hub, Server, opener
 from tests.router.search.test_meaning import SubjectEmbedder
@@ -130,7 +135,7 @@ def test_a_store_that_cannot_be_reached_delays_the_vectors(
         hub.vectors.start()
         assert is_read.wait(10)
     assert caplog.text.count("not found by their meaning for now") == 1
-    assert found(hub, "feline") == ["The kitten sleeps"]
+    assert any(found(hub, "feline") == ["The kitten sleeps"] for _ in range(10_000))
 
 
 def test_projects_that_were_asked_last_stay_in_memory(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +148,125 @@ def test_projects_that_were_asked_last_stay_in_memory(hub: Hub, monkeypatch: pyt
         assert found(hub, "feline", scope) == ["The kitten sleeps"]
     assert hub.vectors.search(APP) is not first
     assert hub.vectors.search(APP) is hub.vectors.search(APP)
+
+
+def test_projects_that_do_not_exist_take_no_memory(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "MOST_PROJECTS", 3)
+    assert hub.vectors is not None
+    first = hub.vectors.search(APP)
+    for number in range(3):
+        assert found(hub, "feline", scope_name("default", f"nothing {number}")) == []
+    assert hub.vectors.search(APP) is not first
+
+
+def test_documents_have_no_vectors(hub: Hub) -> None:
+    place, now, content = ["users", "lydia"], ManualClock().now().isoformat(), '{"value": "a kitten"}'
+    document = {"place": place, "created_at": now, "expires_at": None, "ttl_s": None}
+    name, digest = name_of(("users",), "lydia"), content_digest(content)
+    hub("put_document", name=name, at=now, document=document, content=content, digest=digest)
+    assert len(hub.store.reader.counted_spaces()) == 2
+    embedder = SubjectEmbedder()
+    fresh = Vectors(hub.store, embedder.name, lambda: embedder, 0.7)
+    fresh.catch_up()
+    assert sorted(embedder.embedded) == sorted(OTHERS)
+    fresh.close()
+
+
+def test_a_text_that_was_revised_while_it_was_searched_is_found_by_its_new_meaning(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = hub("store_memory", content="The kitten sleeps")["memory_id"]
+    assert found(hub, "feline") == ["The kitten sleeps"]
+    assert hub.vectors is not None
+    near = VectorSearch.near
+
+    def revised_before(self: VectorSearch, *asked: Any) -> Any:
+        monkeypatch.undo()
+        hub("update_memory", memory_id=stored, content="The cat sleeps")
+        hub.catch_up()
+        return near(self, *asked)
+
+    monkeypatch.setattr(VectorSearch, "near", revised_before)
+    hub("search_semantic_memories", query="kitten")
+    assert found(hub, "feline") == ["The cat sleeps"]
+
+
+def test_a_text_that_was_revised_without_vectors_is_found_by_its_new_meaning(new_hub: Callable[..., Hub]) -> None:
+    hub = new_hub(embedder=SubjectEmbedder())
+    hub("store_many", memories=[{"content": one} for one in OTHERS])
+    stored = hub("store_memory", content="The kitten sleeps")["memory_id"]
+    assert found(hub, "feline") == ["The kitten sleeps"]
+    new_hub()("update_memory", memory_id=stored, content="The boat sails")
+    hub = new_hub(embedder=SubjectEmbedder())
+    assert (found(hub, "feline"), found(hub, "ship")) == ([], ["The boat sails"])
+
+
+def test_a_vector_of_a_text_that_was_revised_meanwhile_is_not_kept(hub: Hub) -> None:
+    stored = hub("store_memory", content="The kitten sleeps")["memory_id"]
+    before = hub.store.reader.row(stored)
+    assert before is not None
+    hub("update_memory", memory_id=stored, content="The boat sails")
+    hub.catch_up()
+    give_vectors(hub.store, SubjectEmbedder(), APP, [before.memory])
+    assert (found(hub, "feline"), found(hub, "ship")) == ([], ["The boat sails"])
+
+
+def test_an_embedder_that_fails_is_told_of_and_tried_again(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder, works = SubjectEmbedder(), threading.Event()
+
+    def fails_once(texts: Any, *, is_question: bool = False) -> Any:
+        if texts and not works.is_set():
+            works.set()
+            raise ValueError("no such piece")
+        return SubjectEmbedder.embed(embedder, texts, is_question=is_question)
+
+    monkeypatch.setattr(vectors, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(embedder, "embed", fails_once)
+    embedder.name = "another"
+    fresh = Vectors(hub.store, embedder.name, lambda: embedder, 0.7)
+    fresh.start()
+    assert works.wait(10)
+    while len(embedder.embedded) < len(OTHERS):
+        assert threading.current_thread() is not None
+    fresh.close()
+    assert "ValueError: no such piece" in caplog.text
+
+
+def test_a_hub_that_stops_as_it_starts_does_not_wait_for_a_memory(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Vectors(hub.store, "subjects", SubjectEmbedder, 0.7)
+    closing = threading.Thread(target=fresh.close)
+    clear = fresh._is_woken.clear
+
+    def closed_before() -> None:
+        closing.start()
+        fresh._is_closed.wait(10)
+        while not fresh._is_woken.is_set():
+            pass
+        clear()
+
+    monkeypatch.setattr(fresh._is_woken, "clear", closed_before)
+    fresh.start()
+    fresh._making.join(10)
+    assert not fresh._making.is_alive()
+    closing.join(10)
+
+
+def test_a_long_memory_is_written_by_itself(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stores meanwhile waits for one of them at most."""
+    given = list[int]()
+
+    def counted(store: Any, embedder: Any, space: str, memories: Any) -> None:
+        given.append(len(memories))
+        give_vectors(store, embedder, space, memories)
+
+    hub.catch_up()
+    monkeypatch.setattr(vectors, "give_vectors", counted)
+    long = "The invoice of a day. " * 1_000
+    hub("store_many", memories=[{"content": one} for one in (long, "A ship", "A boat", long, long)])
+    hub.catch_up()
+    assert given == [1, 3, 1]
 
 
 def test_an_answer_without_its_vectors_says_that_it_is_partial(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +286,9 @@ def test_vectors_of_a_database_that_was_restored_are_read_anew(postgres: Server,
     hub = Hub(database.opened(), embedder=SubjectEmbedder())
     hub("store_many", memories=[{"content": one} for one in OTHERS])
     hub.close()
+    without = Hub(database.opened())
+    without("store_memory", content="A feline")
+    without.close()
     database.back_up()
     hub = Hub(database.opened(), embedder=SubjectEmbedder())
     hub("store_many", memories=[{"content": f"{one}, again"} for one in OTHERS])
@@ -172,6 +299,7 @@ def test_vectors_of_a_database_that_was_restored_are_read_anew(postgres: Server,
             hub("store_memory", content="A vessel sails", idempotency_key="v")
             break
     assert found(hub, "boat") == ["A vessel sails"]
+    assert found(hub, "cat") == ["A feline"]
     hub.close()
 
 

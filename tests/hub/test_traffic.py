@@ -73,7 +73,7 @@ def test_status_says_how_a_hub_is_and_what_it_has_answered(run: Run, tmp_path: P
         assert ", ready" in told.out
         [line] = [one for one in told.out.splitlines() if one.startswith("store_memory")]
         assert line.split()[:3] == ["store_memory", "2", "1"]
-        assert run("hub", "status", "--url", hub.url).out.endswith("told with --token-file alone\n")
+        assert run("hub", "status", "--url", hub.url).out.endswith("told only with --token-file\n")
         token.write_text("another token of 16")
         told = run("hub", "status", "--url", hub.url, "--token-file", str(token))
         assert told.out.endswith(f"; the token in {token} was not accepted\n")

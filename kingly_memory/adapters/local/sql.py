@@ -468,6 +468,7 @@ NEXT_END = "SELECT ends_s FROM km_memory WHERE ends_s > ?2 AND space = ?1 AND st
 
 # --- vectors --------------------------------------------------------------------------------------------------------
 
+CURRENT_REVISIONS = "SELECT id, revision FROM km_memory WHERE id IN (SELECT value FROM json_each(?))"
 SET_VECTOR = "INSERT OR REPLACE INTO km_vector(embedder, memory, space, revision, levels) VALUES (?, ?, ?, ?, ?)"
 MADE = (
     "SELECT place, memory, revision, levels FROM km_vector INDEXED BY km_vector_space "

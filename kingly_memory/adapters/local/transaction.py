@@ -315,6 +315,9 @@ class DiskTransaction(rows.SqlLookups):
 
     # --- vectors and deliveries
 
+    def current_revisions(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        return dict(self._execute(sql.CURRENT_REVISIONS, (json.dumps(list(memory_ids)),)))
+
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
         self._execute(sql.SET_VECTOR, (embedder, memory.id, memory.scope.space, memory.revision, levels))
 

@@ -312,6 +312,10 @@ class PostgresTransaction(_PostgresLookups):
             memory.id, memory.revision, rows.record(memory),
         )  # fmt: skip
 
+    def current_revisions(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        asked = "SELECT id, (record::json ->> 'revision')::integer FROM km_memory WHERE id = ANY(%s)"
+        return dict(self._all(asked, (list(memory_ids),)))
+
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
         self._vectors[memory.id, embedder] = {
             "memory": memory.id,

@@ -185,9 +185,8 @@ class Embedding:
         return bool(changes)
 
     def _write(self, memories: Sequence[Memory]) -> None:
-        if memories:
-            give_vectors(self._store, self._vectors.embedder, self._vectors.space, memories)
-            self._vectors.load()  # else the next search would
+        give_vectors(self._store, self._vectors.embedder, self._vectors.space, memories)
+        self._vectors.load()  # else the next search would
 
 
 def give_vectors(store: LocalStore, embedder: Embedder, space: str, memories: Sequence[Memory]) -> None:
@@ -200,9 +199,10 @@ def give_vectors(store: LocalStore, embedder: Embedder, space: str, memories: Se
         made += zip(bite, embedded(embedder, bite), strict=True)
 
     def change(transaction: Transaction) -> None:
+        revisions = transaction.current_revisions([memory.id for memory in memories])
         for memory, vector in made:
-            row = transaction.row(memory.id)
-            if row is not None and row.memory.revision == memory.revision:
+            if revisions.get(memory.id) == memory.revision:
                 transaction.set_vector(embedder.name, memory, vector)
 
-    store.write(change, space).result()
+    if made:
+        store.write(change, space).result()

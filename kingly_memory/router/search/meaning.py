@@ -127,6 +127,11 @@ class VectorSearch:
         return len(self._revisions)
 
     @property
+    def rows(self) -> int:
+        """How many vectors that are in memory: several of a memory of several passages."""
+        return len(self.__dict__.get("_matrix", ()))
+
+    @property
     def is_loaded(self) -> bool:
         """Whether all that were there were read, once: no search is answered by some of them."""
         return self._settled.is_set() and self._trouble is None
@@ -318,7 +323,8 @@ class MeaningSearch(LocalSearch):
         named = [hit for hit in words.hits if NAMED in hit.scores]
         worded = {hit.memory.id: hit for hit in words.hits if NAMED not in hit.scores}
         unmade = frozenset(memory_id for memory_id, hit in worded.items() if not near.is_of(hit.memory))
-        self._drop(near, unmade)
+        # A vector of a later revision than the words found was read meanwhile.
+        self._drop(near, {one for one in unmade if near.revisions.get(one, 0) < worded[one].memory.revision})
         worth = blended(
             {memory_id: hit.relevance for memory_id, hit in worded.items()},
             {memory_id: similarity for memory_id, similarity in near.similarities.items() if memory_id not in unmade},

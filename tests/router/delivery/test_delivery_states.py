@@ -120,6 +120,9 @@ class Shelf:
     def drop_facets(self, owner: str) -> None:
         self.beside = {name: one for name, one in self.beside.items() if name.partition(":")[2] != owner}
 
+    def current_revisions(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        raise NotImplementedError
+
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
         raise NotImplementedError
 

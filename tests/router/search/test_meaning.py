@@ -788,7 +788,7 @@ def test_the_command_status_says_how_many_memories_have_no_vector_yet(
     monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
     monkeypatch.setattr("kingly_memory.app.meaning.COUNTING_S", 30.0)
     assert run("status", "--json").json["vectors"] == {"embedder": wordllama.NAME, "waiting": 1}
-    assert "1 memory found by words alone until then" in run("status").out
+    assert "1 memory without one" in run("status").out
     monkeypatch.setattr("kingly_memory.app.meaning.COUNTING_S", 0.0)
     assert run("status", "--json").json["vectors"]["waiting"] is None
 
