@@ -50,6 +50,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+os.environ["KINGLY_EMBEDDER"] = "none"  # as in every test, for what a module's fixtures start
 _PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 
 

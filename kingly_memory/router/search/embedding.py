@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
@@ -18,10 +17,10 @@ from kingly_memory.router.search.meaning import VectorSearch, embedded
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
-BATCH, BITE = 64, 16
-"""Memories whose vectors are written in one transaction; and of these, those that are embedded without a pause: that
-takes some milliseconds, for which they hold the interpreter."""
+BATCH = 64
+"""Memories whose vectors are written in one transaction."""
 PAUSE_S = 0.002
+"""For searches and stores that wait for the interpreter."""
 EVERY_S = 5.0
 """How often it is looked for what other processes have stored."""
 PREPARE_S = 0.5
@@ -192,11 +191,7 @@ class Embedding:
 def give_vectors(store: LocalStore, embedder: Embedder, space: str, memories: Sequence[Memory]) -> None:
     """Make a vector of each memory of a space, and write those down whose memories are still what they were. Raises
     StoreError, EmbedderFailed."""
-    made: list[tuple[Memory, bytes]] = []
-    for start in range(0, len(memories), BITE):
-        bite = memories[start : start + BITE]
-        time.sleep(PAUSE_S)  # for searches and stores that wait for the interpreter
-        made += zip(bite, embedded(embedder, bite), strict=True)
+    made = list(zip(memories, embedded(embedder, memories, PAUSE_S), strict=True))
 
     def change(transaction: Transaction) -> None:
         revisions = transaction.current_revisions([memory.id for memory in memories])

@@ -31,6 +31,8 @@ PAGES_A_SEARCH = 2
 """What a search itself reads of what others have written meanwhile; the rest is read in the background."""
 
 
+BITE = 16
+"""Texts that are embedded without a pause: some milliseconds."""
 LEVELS = 127
 MOST_PASSAGES = 384
 """Vectors of one memory: of some 130,000 characters. What follows is found by its words."""
@@ -53,11 +55,16 @@ def levels(vector: Sequence[float]) -> bytes:
     return array("b", [round(value * scale) for value in vector]).tobytes()
 
 
-def embedded(embedder: Embedder, memories: Sequence[Memory]) -> list[bytes]:
-    """What is kept of each: its vectors, one after another. Raises EmbedderFailed."""
+def embedded(embedder: Embedder, memories: Sequence[Memory], pause_s: float = 0.0) -> list[bytes]:
+    """What is kept of each: its vectors, one after another. `pause_s`, before every 16 of them, is for others who wait
+    for the interpreter. Raises EmbedderFailed."""
     texts = [parts(memory, speaks=embedder.speaks) for memory in memories]
-    vectors = map(levels, embedder.embed([text for of_memory in texts for text in of_memory]))
-    return [b"".join(islice(vectors, len(of_memory))) for of_memory in texts]
+    flat, vectors = [text for of_memory in texts for text in of_memory], list[bytes]()
+    for start in range(0, len(flat), BITE):
+        time.sleep(pause_s)
+        vectors += map(levels, embedder.embed(flat[start : start + BITE]))
+    made = iter(vectors)
+    return [b"".join(islice(made, len(of_memory))) for of_memory in texts]
 
 
 class Near(NamedTuple):
