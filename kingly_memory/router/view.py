@@ -28,6 +28,7 @@ from kingly_memory.models import (
     at_text,
     project_and_user,
     spaces_read,
+    whose,
 )
 from kingly_memory.ports import HOME, MET, READ, LocalStore, MemoryReader, Now, Row
 
@@ -489,8 +490,8 @@ class View:
                 addresses = " and ".join(entry["endpoint"] for entry in waiting)
                 to_do = "`kingly-memory remotes add NAME URL` has them sent, `remotes forget URL` gives them up"
                 raise InvalidInput("remote", f"none is named here, and memories wait for {addresses}; {to_do}")
-            adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
-            raise InvalidInput("remote", f"this home has none; {adds}")
+            adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what this home knows)"
+            raise InvalidInput("remote", f"{whose(self._station.space)} has none; {adds}")
         chosen = tuple(route for route in known if remote in (None, route.label))
         if not chosen:
             names = ", ".join(route.label for route in known)

@@ -56,10 +56,12 @@ def test_status_says_what_an_outage_means(run: Run) -> None:
 
 @pytest.mark.parametrize("argv", [["sync"], ["outbox", "list"], ["outbox", "retry"], ["outbox", "drop", "x"]])
 def test_verbs_about_a_remote_need_one(run: Run, argv: list[str]) -> None:
-    ran = run(*argv)
+    """Another project of the home may have one."""
+    run("remotes", "add", "home", NOBODY, "--project", "other")
+    ran = run(*argv, "--project", "app")
     assert ran.code == 2
-    said = "this home has none; `kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
-    assert ran.err == f"kingly-memory: remote: {said}\n"
+    adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what this home knows)"
+    assert ran.err == f"kingly-memory: remote: project 'app' has none; {adds}\n"
 
 
 @pytest.mark.parametrize("argv", [["sync"], ["outbox", "list"], ["outbox", "retry"], ["outbox", "drop", "k"]])
