@@ -201,10 +201,21 @@ def next_words(begun: str, names: Iterable[str]) -> Sequence[str]:
     return list(dict.fromkeys(name.partition(" ")[0] for name in rest))
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("add", "new", "save", "remember"), "store"),
+    **dict.fromkeys(("find", "query", "recall"), "search"),
+    **dict.fromkeys(("show", "read", "cat"), "get"),
+    **dict.fromkeys(("delete", "remove", "rm"), "forget"),
+}
+"""What other programs call our commands."""
+
+
 def _near(word: str, names: Iterable[str], dashes: str = "") -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(names), n=1)
+    choices = list(names)
+    meant = [_ELSEWHERE[word]] if _ELSEWHERE.get(word) in choices else []
+    near = meant or get_close_matches(word, choices, n=1)
     return f"; did you mean {f'{dashes}{near[0]}'!r}?" if near else ""
 
 

@@ -77,6 +77,9 @@ def test_the_version_is_an_option_too() -> None:
     [
         (["nonsense"], "'nonsense' is no command (see `kingly-memory --help`)"),
         (["serch", "x"], "'serch' is no command; did you mean 'search'? (see `kingly-memory --help`)"),
+        (["remember", "x"], "'remember' is no command; did you mean 'store'?"),
+        (["rm", "x"], "'rm' is no command; did you mean 'forget'?"),
+        (["remotes", "new"], "'new' is no command of remotes; choose one of"),
         (["task", "assess"], "'assess' is no command of task; choose one of record, route (see `kingly-memory task"),
         (["threads", "lst"], "'lst' is no command of threads; did you mean 'list'?"),
         (["store"], "CONTENT is missing (see `kingly-memory store --help`)"),
