@@ -74,7 +74,8 @@ class HubProcess:
         """Start the hub and return when it accepts calls. Raises HubDidNotStart."""
         if self.running:
             return
-        # The caller's environment with one of Kingly's settings; the package is found even where it is not installed.
+        # The caller's environment without Kingly's settings, but for what finds by meaning on this machine; the package
+        # is found even where it is not installed.
         environment = {
             name: value
             for name, value in os.environ.items()
