@@ -8,13 +8,11 @@ from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import JsonObject, MemoryStatus, Query
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.search.meaning import PAGE, MeaningSearch, VectorSearch
+from kingly_memory.router.search.meaning import BITE, PAGE, MeaningSearch, VectorSearch
 from kingly_memory.settings import Settings
 
 PATIENCE_S = 0.5
 """What a command reads and makes of vectors at most, once the table is there: some ten thousand, or a thousand."""
-MADE_TOGETHER = 16
-"""Memories that are given vectors between two looks at the time: some milliseconds."""
 COUNTING_S = 0.2
 _STAYING = "a router that stays open (the MCP server, your program)"
 TOO_MANY = f"there are too many to read for one command; {_STAYING} has them"
@@ -66,10 +64,10 @@ def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> 
         lacking = reader.vectors.lacking(vectors.embedder.name, vectors.space, position, PAGE, deadline_s)
         if lacking is None:
             return False
-        for start in range(0, len(lacking), MADE_TOGETHER):
+        for start in range(0, len(lacking), BITE):
             if time.monotonic() >= deadline_s:
                 return False
-            vectors.add(lacking[start : start + MADE_TOGETHER])
+            vectors.add(lacking[start : start + BITE])
         at_end = len(lacking) < PAGE
         if not at_end:
             position = lacking[-1].position

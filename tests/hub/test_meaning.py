@@ -22,8 +22,8 @@ from kingly_memory.errors import StoreUnreadable
 from kingly_memory.hub import recall, vectors
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.process import HubProcess
+from kingly_memory.hub.serve import opened
 from kingly_memory.hub.vectors import Vectors
-from kingly_memory.ports import LocalStore
 from kingly_memory.router.search.embedding import give_vectors
 from kingly_memory.router.search.meaning import VectorSearch
 from kingly_memory.testing import ManualClock
@@ -214,12 +214,13 @@ def test_a_vector_of_a_text_that_was_revised_meanwhile_is_not_kept(hub: Hub) -> 
 def test_an_embedder_that_fails_is_told_of_and_tried_again(
     hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    embedder, works = SubjectEmbedder(), threading.Event()
+    embedder, works, is_done = SubjectEmbedder(), threading.Event(), threading.Event()
 
     def fails_once(texts: Any, *, is_question: bool = False) -> Any:
         if texts and not works.is_set():
             works.set()
             raise ValueError("no such piece")
+        is_done.set()
         return SubjectEmbedder.embed(embedder, texts, is_question=is_question)
 
     monkeypatch.setattr(vectors, "_AGAIN_S", 0.0)
@@ -227,9 +228,7 @@ def test_an_embedder_that_fails_is_told_of_and_tried_again(
     embedder.name = "another"
     fresh = Vectors(hub.store, embedder.name, lambda: embedder, 0.7)
     fresh.start()
-    assert works.wait(10)
-    while len(embedder.embedded) < len(OTHERS):
-        assert threading.current_thread() is not None
+    assert is_done.wait(10)
     fresh.close()
     assert "ValueError: no such piece" in caplog.text
 
@@ -242,8 +241,7 @@ def test_a_hub_that_stops_as_it_starts_does_not_wait_for_a_memory(hub: Hub, monk
     def closed_before() -> None:
         closing.start()
         fresh._is_closed.wait(10)
-        while not fresh._is_woken.is_set():
-            pass
+        fresh._is_woken.wait(10)
         clear()
 
     monkeypatch.setattr(fresh._is_woken, "clear", closed_before)
@@ -307,19 +305,13 @@ def test_a_purge_leaves_no_vector_in_the_database(postgres: Server) -> None:
     import psycopg
 
     postgres.empty()
-    hub = Hub(opener_of(postgres), embedder=SubjectEmbedder())
+    hub = Hub(opened(Path(), postgres.address), embedder=SubjectEmbedder())
     kept, gone = (hub("store_memory", content=text)["memory_id"] for text in ("A ship", "A kitten"))
     hub.find("boat")
     hub("forget_memory", memory_id=gone, purge=True)
     hub.close()
     with psycopg.connect(postgres.address) as connection:
         assert connection.execute("SELECT memory FROM km_vector").fetchall() == [(kept,)]
-
-
-def opener_of(server: Server) -> LocalStore:
-    from kingly_memory.hub.serve import opened
-
-    return opened(Path(), server.address)
 
 
 def test_a_hub_of_the_command_line_finds_by_meaning_what_it_kept_before(
