@@ -87,6 +87,7 @@ _EXCLUDED: Mapping[str, str] = {
     "low_relevance": "less relevant than was asked for (--min-relevance sets the bar)",
     "beyond_top_k": "for want of room (--limit makes more)",
 }
+NONE_FOUND = "nothing that is remembered answers that well enough; try words of the memory itself, or fewer filters"
 _OFFLINE = "offline: "
 """How the reason begins for a remote that was not asked at all."""
 
@@ -107,6 +108,8 @@ def search_lines(results: Results, *, explain: bool = False) -> Iterator[str]:
     yield from _left_out(results.excluded)
     if not len(results) and "low_confidence" in results.excluded:
         yield "  memories have confidence 0.5 unless `store --confidence` says more; `--min-confidence 0` shows all"
+    elif not len(results) and not results.excluded:
+        yield f"  {NONE_FOUND}"
     if explain:
         yield "  relevance: how well a hit answers, 0 to 1; docs/search.md explains the other figures"
     for hit in results:

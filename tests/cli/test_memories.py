@@ -288,6 +288,17 @@ def test_what_an_answer_lacks_is_said_in_sentences() -> None:
     assert list(notes(silent, None, {})) == ["  remote did not answer: no complete answer within 93 ms"]
 
 
+def test_a_search_that_finds_nothing_says_what_to_try(run: Run) -> None:
+    run("store", "Deploys need two reviews.")
+    first, hint = run("search", "who pays the invoices").out.splitlines()
+    assert first.startswith("0 hits in ")
+    assert (
+        hint
+        == "  nothing that is remembered answers that well enough; try words of the memory itself, or fewer filters"
+    )
+    assert "nothing that is remembered" not in run("search", "deploys", "--min-confidence", "0.7").out  # it says why
+
+
 def test_a_bar_alone_is_no_mode(run: Run) -> None:
     run("store", "Deploys need two reviews.")
     told = run("search", "deploys", "--min-confidence", "0.7").out
