@@ -1,12 +1,13 @@
 """What may be asked of the hub: one class per method, with its parameters, and what a host's model reads. The class
 `StoreMemory` is called `store_memory` on the wire.
 
-Unknown parameters are ignored, wrong ones named.
+Unknown parameters are ignored, so that a newer client works with an older hub; wrong ones are named.
 """
 
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -65,7 +66,8 @@ class UnknownMethod(KinglyMemoryError):
     """The hub has no method of that name."""
 
     def __init__(self, method: str) -> None:
-        super().__init__(f"Unknown method: {method}")
+        near = get_close_matches(method, METHODS, n=1)
+        super().__init__(f"Unknown method: {method}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 class Request(BaseModel):

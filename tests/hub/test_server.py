@@ -153,6 +153,7 @@ def test_projects_are_kept_apart_by_the_header(web: httpx.Client) -> None:
         (b'{"method": "store_memory", "params": {"content": 5}}', 422, "content"),
         (b'{"method": "divine", "params": {}}', 404, "Unknown method: divine"),
         (b'{"method": "\\ud800", "params": {}}', 404, "Unknown method"),
+        (b'{"method": "search_memories"}', 404, "search_memories; did you mean 'search_semantic_memories'?"),
         (b'{"method": "update_memory", "params": {"memory_id": "x", "content": "y"}}', 404, "nothing is stored"),
     ],
 )
