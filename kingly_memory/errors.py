@@ -74,7 +74,7 @@ class InvalidSetting(KinglyMemoryError, ValueError):
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"setting {name}: {problem}")
-        self.name = name
+        self.field, self.problem = name, problem
 
 
 class ExtraMissing(KinglyMemoryError):

@@ -127,12 +127,13 @@ def sentence(error: Exception, command: Command | None) -> str:
         listing = f"{command.name.partition(' ')[0]} list"
         listing = listing if any(one.name == listing for one in commands()) else "list"
         return f"{error.problem}; `{PROGRAM} {listing}` shows what is there"
-    if isinstance(error, InvalidInput) and command is not None:
+    if isinstance(error, InvalidInput | InvalidSetting) and command is not None:
         named = {one.dest: one.option for one in COMMON}  # which variables may have given
         named |= {"top_k": "--limit", "ground_truth": "--source"}
         for parameter in parameters_of(command):
             named |= dict.fromkeys((parameter.dest, parameter.option), called(parameter))
-        return f"{named.get(error.field, error.field)}: {error.problem}"
+        unnamed = error.field if isinstance(error, InvalidInput) else f"setting {error.field}"
+        return f"{named.get(error.field, unnamed)}: {error.problem}"
     if isinstance(error, KinglyMemoryError):
         return str(error)
     if isinstance(error, PermissionError) and error.filename:

@@ -98,6 +98,21 @@ def test_a_hub_says_of_each_call_who_called_what_and_nothing_of_what_was_said(tm
     assert [word for word in ("content", "project", "canary") if word in lines] == []
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--port", "99999", "99999 is outside 0 to 65535"),
+        ("--store", "mysql://x", "is no address of PostgreSQL; write postgresql://user@host:5432/database"),
+        ("--tls-cert", "x.pem", "and --tls-key belong together; name both, or neither"),
+    ],
+)
+def test_an_option_of_the_hub_that_cannot_be_used_is_refused_by_its_name(
+    run: Run, option: str, value: str, problem: str
+) -> None:
+    ran = run("hub", option, value, "--home", "hub")
+    assert (ran.code, ran.err) == (2, f"kingly-memory: {option}: {problem}\n")
+
+
 def test_the_help_of_the_hub_tells_of_the_hub_alone(run: Run) -> None:
     said = " ".join(run("hub", "--help").out.split())
     for words in ("~/.local/share/kingly/hub", "KINGLY_HUB_TOKEN_FILE", "--json"):
