@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 
 class Added(NamedTuple):
-    """What adding a remote came to. `earlier` counts the memories stored before that are due there now."""
+    """What adding a remote came to. `earlier` counts the memories stored before that are due there now. `again`: the
+    project had it already; `another_token`: and it was shown another token, or none."""
 
     endpoint: Endpoint
     server: str | None
     earlier: int
+    again: bool
+    another_token: bool
 
 
 def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: bool, offline: bool) -> Added:
@@ -64,13 +67,13 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
                 file.write(f"{remote.token}\n")
         new = AddedRemote(remote.label, remote.address or "", place.project or "", token_file)
         old = next((one for one in record if (one.name, one.project) == (new.name, new.project)), None)
+        another_token = old is not None and token_file not in (None, old.token_file)
         if old is None:
             record.append(new)
-        elif token_file is not None:
-            if token_file != old.token_file:
-                remote_record.discard_token(old)
+        elif another_token:
+            remote_record.discard_token(old)
             record[record.index(old)] = new
-    return Added(address, server, earlier)
+    return Added(address, server, earlier, old is not None, another_token)
 
 
 def _check_free(before: list[AddedRemote], remote: RemotePlace) -> None:

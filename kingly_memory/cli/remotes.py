@@ -73,21 +73,25 @@ def remotes_add(options: Options, out: Output) -> Answer:
         to_do = "Mend the address or the token (--token-file FILE); --offline adds it unasked"
         problem = f"{remote.label} was not added: {why}. {to_do}"
         raise RemoteError(problem) from None
+    with reading(place, out) as reader:
+        known = next(one for one in reader.remotes() if one.endpoint == str(added.endpoint))
     if added.earlier:
         counted_earlier = counted(added.earlier, "earlier memory goes", "earlier memories go")
         earlier = f"{counted_earlier} there too; `{command(options, 'sync')}` sends them now"
     elif options.with_earlier:
         earlier = "nothing was stored before that is to go there"
+    elif known.earlier:
+        earlier = "what was stored before goes there too"
     else:
         earlier = "what was stored before stays on this machine; the same with --with-earlier sends it too"
+    server = f"{added.endpoint} ({added.server})" if added.server else str(added.endpoint)
+    token = "it is shown another token from now on" if added.another_token else "its token is as it was"
     lines = [
-        f"added {remote.label}, {added.endpoint}" + (f" ({added.server})" if added.server else ""),
+        f"{remote.label} was added before, {server}; {token}" if added.again else f"added {remote.label}, {server}",
         f"  what {whose(place.space)} stores from now on above significance 0.3 goes there",
         f"  {earlier}",
     ]
-    with reading(place, out) as reader:
-        due = sum(one.waiting for one in reader.remotes() if one.endpoint == str(added.endpoint)) - added.earlier
-    if due > 0:
+    if (due := known.waiting - added.earlier) > 0:
         waiting = counted(due, "memory waits", "memories wait")
         lines.append(f"  {waiting} for that server already, and will be sent")
     described = {"name": remote.label, **added._asdict(), "endpoint": str(added.endpoint)}

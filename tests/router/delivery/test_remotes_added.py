@@ -208,6 +208,23 @@ def test_earlier_memories_go_when_that_is_said_and_are_counted(run: Run, server:
 
 
 @pytest.mark.requirement("N3")
+def test_adding_a_remote_again_says_what_has_changed(run: Run, server: ScriptedRemote) -> None:
+    def again(*options: str, stdin: bytes = b"") -> list[str]:
+        return run("remotes", "add", "team", server.url, *options, stdin=stdin).out.splitlines()
+
+    run("store", "before")
+    known = f"team was added before, {server.url} (scripted over json-call); "
+    assert again()[0].startswith("added team, ")
+    assert again()[0] == f"{known}its token is as it was"
+    assert again("--token-file", "-", stdin=b"first")[0] == f"{known}it is shown another token from now on"
+    assert again("--with-earlier")[::2] == [
+        f"{known}its token is as it was",
+        "  1 earlier memory goes there too; `kingly-memory sync` sends them now",
+    ]
+    assert again()[2] == "  what was stored before goes there too"
+
+
+@pytest.mark.requirement("N3")
 def test_adding_a_remote_says_what_waits_for_that_server_already(
     run: Run, server: ScriptedRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
