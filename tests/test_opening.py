@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import KinglyMemoryError, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory import InvalidInput, KinglyMemoryError, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -42,6 +42,28 @@ def our_threads() -> set[threading.Thread]:
 def test_a_router_made_without_open_says_how_one_is_opened(router: Callable[..., object], told: tuple[object]) -> None:
     with pytest.raises(TypeError, match=r"^Open a router with (Sync)?MemoryRouter\.open\(home\)\.$"):
         router(*told)
+
+
+@pytest.mark.requirement("N17")
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ({"token": 5}, "token: expected text, or a text for each remote by name, not int"),
+        ({"deliver_earlier": 5}, "deliver_earlier: expected True or False, not int"),
+        ({"embedder": 5}, "embedder: expected a function that gives texts a vector each, or an Embedder, not int"),
+        (
+            {"embedder": object()},
+            "embedder: expected a function that gives texts a vector each, or an Embedder, not object",
+        ),
+        ({"settings": 5}, "settings: expected Settings, not int"),
+    ],
+)
+def test_what_no_router_can_be_opened_with_is_refused_by_name(
+    tmp_path: Path, argument: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        MemoryRouter.open(tmp_path / "home", **argument)
+    assert (str(refused.value), (tmp_path / "home").exists()) == (says, False)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import EllipsisType
@@ -83,6 +83,10 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         """
         from kingly_memory.app import parts
 
+        if not isinstance(token, str | Mapping | None):
+            raise InvalidInput("token", f"expected text, or a text for each remote by name, not {type(token).__name__}")
+        if not isinstance(deliver_earlier, bool):
+            raise InvalidInput("deliver_earlier", f"expected True or False, not {type(deliver_earlier).__name__}")
         place = Place.resolve(home, remote, token, project, agent, token_file=token_file, user=user)
         if place.unread is not None:
             log.warning("%s; until then this machine alone is used", place.unread)
@@ -114,6 +118,9 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             raise InvalidInput("settings", f"expected Settings, not {type(settings).__name__}")
         if not isinstance(clock, Clock | None):
             raise InvalidInput("clock", f"expected a Clock, not {type(clock).__name__}")
+        if not isinstance(embedder, Embedder | Callable | None):
+            expected = "expected a function that gives texts a vector each, or an Embedder"
+            raise InvalidInput("embedder", f"{expected}, not {type(embedder).__name__}")
         watching: list[Any] = validation.listed("observers", observers, object)
         if not all(map(callable, watching)):
             raise InvalidInput("observers", "expected functions that take an event")
