@@ -26,12 +26,12 @@ def by_meaning(
     and what the table takes; what is not light is left to routers that stay open. `unanswered` is the question where
     words found nothing: then there is nothing to find either when the table knows none of them."""
     try:
-        embedder = parts.meaning(settings) if parts.light_vectors_name(settings) else None
+        light = parts.light_meaning(settings)
     except InvalidSetting:  # said by `doctor`; words answer all the same
         return None
-    if embedder is None or not reader.page(Query("", space), (MemoryStatus.LIVE,), 1, None):
+    if light is None or not reader.page(Query("", space), (MemoryStatus.LIVE,), 1, None):
         return None
-    vectors = VectorSearch(space, embedder, reader.vectors)
+    vectors = VectorSearch(space, light[1], reader.vectors)
     if unanswered is not None and not any(vectors.embedder.embed([unanswered], is_question=True)[0]):
         return None
     vectors.prepare()
@@ -48,13 +48,13 @@ def vectors_status(reader: StoreReader, space: str, settings: Settings) -> JsonO
     """What makes vectors, and how many memories have none, None when there is no time to count them; empty where
     memories are found by words alone. Loads no table."""
     try:
-        name = parts.light_vectors_name(settings)
+        light = parts.light_meaning(settings)
     except InvalidSetting:
         return {}
-    if name is None:
+    if light is None:
         return {}
-    waiting = reader.vectors.lacking_count(name, space, time.monotonic() + COUNTING_S)
-    return {"vectors": {"embedder": name, "waiting": waiting}}
+    waiting = reader.vectors.lacking_count(light[0], space, time.monotonic() + COUNTING_S)
+    return {"vectors": {"embedder": light[0], "waiting": waiting}}
 
 
 def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> bool:

@@ -368,14 +368,15 @@ def _of_server(server: str) -> Callable[[], Embedder]:
     return partial(openai_embedder, new_poster, model=model, path=call_path(place.path, CALL))
 
 
-def light_vectors_name(settings: Settings) -> str | None:
-    """What `meaning` would make vectors with, without loading it, where that is light. Raises InvalidSetting as that
-    does."""
-    if meaning(settings) is not _wordllama:
+def light_meaning(settings: Settings) -> tuple[str, Callable[[], Embedder]] | None:
+    """The name of the vectors that `meaning` makes, and what makes them, where that is light. Loads nothing yet. Raises
+    InvalidSetting as that does."""
+    new_embedder = meaning(settings)
+    if new_embedder is not _wordllama:
         return None
     from kingly_memory.adapters.embed.wordllama import NAME
 
-    return NAME
+    return NAME, new_embedder
 
 
 @asynccontextmanager

@@ -136,7 +136,7 @@ def _meaning() -> Finding:
         is_chosen = settings.embedder == "none"
         why = ", as KINGLY_EMBEDDER says" if is_chosen else "; kingly-memory[semantic] adds their meaning"
         return OK("vectors", f"memories are found by their words alone{why}")
-    if parts.light_vectors_name(settings) is not None:
+    if parts.light_meaning(settings) is not None:
         return OK("vectors", "routers and `search` find memories by meaning too, with wordllama; hooks by words")
     what = f"routers find memories by meaning too, with {parts.shown_embedder(settings.embedder)}"
     return OK("vectors", f"{what}; commands and hooks by words; `kingly-memory embedder status` asks it")

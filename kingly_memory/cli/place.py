@@ -353,7 +353,7 @@ def routing(
         place = replace(place, remote_use=RemoteUse.ASK)
     settings = Settings.from_environment(home=place.home)
     if by_meaning:
-        by_meaning = parts.light_vectors_name(settings) is not None
+        by_meaning = parts.light_meaning(settings) is not None
     if not (by_meaning or of_embedder):
         settings = replace(settings, embedder="none")
     with warnings_on(out), SyncMemoryRouter.at(place, settings=settings) as router:

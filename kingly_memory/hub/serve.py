@@ -16,7 +16,7 @@ from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.app.parts import light_vectors_name, meaning
+from kingly_memory.app.parts import light_meaning
 from kingly_memory.errors import InvalidSetting, StoreBusy
 from kingly_memory.extras import require
 from kingly_memory.home.own_files import make_folder, writing_to
@@ -73,7 +73,7 @@ def run_hub(
     gate.access.check_bind(host)
     tls = certified(tls_cert, tls_key)
     settings = Settings.from_environment(home=folder)
-    name, new_embedder = light_vectors_name(settings), meaning(settings)
+    light = light_meaning(settings)
     with ExitStack() as stack:
         with writing_to(folder):  # several hubs may share it that keep their memories elsewhere
             make_folder(folder)
@@ -85,8 +85,8 @@ def run_hub(
         taken = stack.enter_context(listener(host, port))
         audit = AuditFiles(folder / "audit")
         vectors = None
-        if name is not None and new_embedder is not None:
-            vectors = Vectors(kept, name, new_embedder, settings.words_weight)
+        if light is not None:
+            vectors = Vectors(kept, *light, settings.words_weight)
             stack.callback(vectors.close)
             vectors.start()
         engine = Engine(kept, SystemClock(), __version__, audit, vectors)
