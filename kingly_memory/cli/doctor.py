@@ -157,6 +157,9 @@ def _home(home: Path) -> Findings:
     links = [path for path in sorted(home.iterdir()) if path.is_symlink()] if can_look else []
     for path in links:
         yield PROBLEM("home", f"{path} is a symbolic link, and none in a home is followed", "remove it")
+    for path in sorted(home.glob("edit-*.md")) if can_look else ():
+        what = f"{path} is the text of an `edit` that is open, or that was killed"
+        yield NOTE("home", what, "take out of it what you need, and remove it")
     closed_to = {home: 0o022, home / "store": 0o077, home / injections.FOLDER: 0o077}
     *own, beside = [(folder, _fault(folder, bits)) for folder, bits in closed_to.items()]
     for folder, fault in own:

@@ -38,6 +38,13 @@ def home(isolated_environment: Path, run: Run) -> Path:
     return isolated_environment / ".kingly" / "memory"
 
 
+def test_the_text_of_an_edit_that_was_killed_is_named(run: Run, home: Path) -> None:
+    left = home / "edit-01a224ba-x.md"
+    left.write_text("what was being written")
+    said = run("doctor").out
+    assert f"{left} is the text of an `edit` that is open, or that was killed" in said
+
+
 def problems(run: Run, *argv: str) -> dict[str, JsonObject]:
     """What needs the user, by what it is about."""
     ran = run("doctor", "--json", *argv)
