@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from pwd import getpwuid
 from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass, field, replace
@@ -218,8 +219,11 @@ def nearest_project(start: Path) -> Path | None:
 def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
     """Where per-user data lives when there is no project: `$XDG_DATA_HOME/kingly`, else `~/.local/share/kingly`."""
     env = os.environ if environment is None else environment
-    base = env.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "kingly"
+    if base := env.get("XDG_DATA_HOME"):
+        return Path(base, "kingly")
+    # An empty HOME would be the root of the file system.
+    own = Path(getpwuid(os.getuid()).pw_dir) if env.get("HOME") == "" else Path.home()
+    return own / ".local" / "share" / "kingly"
 
 
 def added_remotes(environment: Mapping[str, str] | None = None) -> Path:

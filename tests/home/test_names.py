@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from pwd import getpwuid
 from unicodedata import normalize
 
 import pytest
@@ -12,7 +13,7 @@ from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.trusted import is_trusted
 from kingly_memory.graph import Entity, Relation
-from kingly_memory.home.place import Place
+from kingly_memory.home.place import Place, user_data_folder
 from tests.cli_runner import Run, runner
 
 TYPED, OF_A_FILE = (normalize(form, "Büro") for form in ("NFC", "NFD"))
@@ -68,3 +69,8 @@ async def test_an_entity_of_the_graph_is_one_however_its_name_is_typed(tmp_path:
         assert found.entities == (Entity(TYPED, "room", ("has a door", "has a window")),)
         await memory.graph.delete_entities([OF_A_FILE])
         assert await memory.graph.read() == ((), ())
+
+
+def test_an_empty_home_variable_does_not_put_memories_into_the_root_of_the_file_system() -> None:
+    own = Path(getpwuid(os.getuid()).pw_dir)
+    assert user_data_folder({"HOME": ""}) == own / ".local" / "share" / "kingly"
