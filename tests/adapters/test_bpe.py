@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 from hypothesis import given
@@ -54,3 +56,20 @@ def test_texts_in_many_languages_and_signs_have_the_same_numbers() -> None:
 @given(st.text(max_size=60) | st.text("<s>/unk ab-_=²0\n\u2581", max_size=60))
 def test_any_text_has_the_same_numbers(text: str) -> None:
     assert differing([text]) == []
+
+
+@given(st.lists(st.text("ab", min_size=2, max_size=5), min_size=1, unique=True), st.text("ab", min_size=1, max_size=14))
+def test_the_pieces_are_those_of_merging_one_pair_after_the_other(pieces: list[str], text: str) -> None:
+    """Of few letters a piece and its neighbour are often alike, as they hardly are in the real vocabulary."""
+    numbers = {piece: number for number, piece in enumerate(["\u2581", "a", "b", *pieces])}
+    with NamedTemporaryFile("w", encoding="utf-8") as file:
+        json.dump({"vocab": numbers, "merges": []}, file)
+        file.flush()
+        own = BpeTokenizer(Path(file.name))
+    parts = list(f"\u2581{text}")
+    while pairs := [
+        (numbers[left + right], at) for at, (left, right) in enumerate(pairwise(parts)) if left + right in numbers
+    ]:
+        _, at = min(pairs)
+        parts[at : at + 2] = ["".join(parts[at : at + 2])]
+    assert own.encode(text) == [numbers[part] for part in parts]

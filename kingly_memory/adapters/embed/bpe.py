@@ -71,9 +71,9 @@ class BpeTokenizer:
             _, left, joined = heappop(waiting)
             right = after[left]
             if parts[left] + parts[right] != joined:
-                continue  # one of the two has merged with another since
+                continue  # one of the two has merged since; of equal pieces the left one merges first
             parts[left], parts[right] = joined, ""
-            after[left], after[right] = after[right], end
+            after[left] = after[right]
             before[after[left]] = left
             for one, other in ((before[left], left), (left, after[left])):
                 joined = parts[one] + parts[other]
