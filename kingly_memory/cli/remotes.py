@@ -52,7 +52,7 @@ def remotes_add(options: Options, out: Output) -> Answer:
         kept = "it is added for one project, and gets what that keeps for every project too"
         raise InvalidInput("everywhere", f"is no place for a remote: {kept}; leave it out")
     is_typed = out.is_idle = options.token_file == "-"  # noqa: S105  # a place
-    typed = sys.stdin.readline().strip() if is_typed else ""
+    typed = _typed_token() if is_typed else ""
     out.is_idle = False
     if is_typed and not typed:
         raise InvalidInput("token_file", "standard input holds no token in its first line")
@@ -96,6 +96,17 @@ def remotes_add(options: Options, out: Output) -> Answer:
         lines.append(f"  {waiting} for that server already, and will be sent")
     described = {"name": remote.label, **added._asdict(), "endpoint": str(added.endpoint)}
     return Answer({"added": {**described, "project": place.project, "home": str(place.home)}}, lines)
+
+
+def _typed_token() -> str:
+    """The first line of standard input; a terminal asks for it and does not show it."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().strip()
+    from getpass import getpass  # few commands need it
+
+    with suppress(EOFError):  # Ctrl-D
+        return getpass("token: ").strip()
+    return ""
 
 
 remotes_list_lines = Table(

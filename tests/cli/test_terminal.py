@@ -3,6 +3,7 @@ status."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from kingly_memory.cli import main, output, place, remotes
 from kingly_memory.cli.completion import SCRIPTS
 from kingly_memory.cli.output import Output
+from kingly_memory.home.place import added_remotes
 from tests.cli_runner import Run, environment, process
 
 pytestmark = pytest.mark.requirement("N18")
@@ -110,6 +112,21 @@ def test_no_clock_is_shown_over_what_somebody_types(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stdin", Terminal())
     assert main.main(["store", "-"]) == 0
     assert waits == [True]
+
+
+@pytest.mark.usefixtures("isolated_environment")
+def test_a_token_that_is_typed_is_asked_for_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = list[str]()
+
+    def typed(prompt: str) -> str:
+        prompts.append(prompt)
+        return "canary "
+
+    monkeypatch.setattr(getpass, "getpass", typed)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main.main(["remotes", "add", "team", "http://127.0.0.1:9", "--offline", "--token-file", "-"]) == 0
+    [file] = (added_remotes().parent / "tokens").iterdir()
+    assert (prompts, file.read_text(encoding="utf-8")) == (["token: "], "canary\n")
 
 
 @pytest.mark.parametrize("as_json", [False, True])
