@@ -73,6 +73,7 @@ def config(options: Options, out: Output) -> Answer:
             out.note(str(missing))
     if options.write:
         return _answered(options, write(wanted_files, host=options.host, project=project_of(start), now=now))
+    out.note("this is what --write would write; nothing was written")
     files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in wanted_files]
     texts = ((one.path, config_text.written(one.content, one.format)) for one in wanted_files)
     lines = (line for path, text in texts for line in (f"{path}:", *text.split("\n"), ""))
