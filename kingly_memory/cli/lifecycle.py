@@ -251,13 +251,13 @@ def stats_lines(stats: JsonObject, _: Options) -> list[str]:
     tiers = " · ".join(f"{count:,} {tier}" for tier, count in stats["tier_counts"].items())
     strengths = " · ".join(f"{count:,} {state}" for state, count in stats["strength"].items())
     ups, downs, searches = stats["promotions_last_hour"], stats["demotions_last_hour"], stats["searches"]
-    found = f"{stats['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet"
+    rate = f"{stats['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet"
     rows = {
         "tiers": f"{tiers} (how near at hand: what is used is fast, what rests long is glacial)",
         "strength": strengths,
         "archive": counted(stats["archived"], "memory"),
         "moves": f"{ups:,} up and {downs:,} down in the last hour",
-        "searches": found,
+        "searches": f"{rate} (those of this command line count where a remote is asked)",
         "surprise": f"{stats['avg_surprise_score']:.2f} on average: how much more useful memories were than predicted",
     }
     return facts(rows.items())
