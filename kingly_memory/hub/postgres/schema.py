@@ -1,8 +1,8 @@
 """The tables of a hub on PostgreSQL, made by numbered steps that several hubs may take at the same time.
 
-Every space has a row in `km_scope` with the counter of its feed, how many live memories it has, and of how many words
-those are. A change locks that row first: so changes of a space follow each other, whichever hub makes them, and whoever
-reads the feed up to a number misses nothing below it.
+Every space has a row in `km_scope` with the counter of its feed, the position of its newest memory, how many live
+memories it has, and of how many words those are. A change locks that row first: so changes of a space follow each
+other, whichever hub makes them, and whoever reads the feed up to a number misses nothing below it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from kingly_memory.ports import HOME, INCARNATION
 _LOCK = 0x6B6D_0001
 """Any number that no other program's advisory lock has."""
 
+POSITIONS = 2**20
+"""How many a space takes at a time: a number of `km_position`, and those that follow."""
+
 STEPS = (
     (
+        f"CREATE SEQUENCE km_position START {POSITIONS} INCREMENT {POSITIONS}",
         "CREATE TABLE km_scope (space text PRIMARY KEY, sequence bigint NOT NULL DEFAULT 0, "
-        "live bigint NOT NULL DEFAULT 0, words bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50)",
-        "CREATE TABLE km_memory (id text PRIMARY KEY, position bigint GENERATED ALWAYS AS IDENTITY UNIQUE, "
+        "position bigint NOT NULL DEFAULT -1, live bigint NOT NULL DEFAULT 0, words bigint NOT NULL DEFAULT 0) "
+        "WITH (fillfactor = 50)",
+        "CREATE TABLE km_memory (id text PRIMARY KEY, position bigint NOT NULL UNIQUE, "
         "space text NOT NULL, key text, status text NOT NULL, type text NOT NULL, context_id text, "
         "sequence bigint NOT NULL DEFAULT 0, record text NOT NULL)",
         "CREATE UNIQUE INDEX km_memory_key ON km_memory (space, key) WHERE key IS NOT NULL",
