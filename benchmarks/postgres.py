@@ -32,6 +32,7 @@ Parts = Mapping[str, Sequence[Note]]
 
 
 async def measure(plan: Plan) -> list[Figure]:
+    gc.set_threshold(SELDOM)  # as in a hub's process
     size = max(plan.sizes)
     notes = plan.writer.notes(size)
     projects = min(PROJECTS, size)
@@ -39,7 +40,6 @@ async def measure(plan: Plan) -> list[Figure]:
     with postgres_server() as server, _hub(server) as hub:
         await asyncio.to_thread(_fill, hub, parts)
         figures = await _searching(plan, hub, parts)
-    gc.set_threshold(SELDOM)  # as in a hub's process
     with postgres_server(fsync=True) as server, _hub(server) as grouping, ExitStack() as apart:
         each_alone = [apart.enter_context(_hub(server, largest_batch=1)) for _ in range(CALLERS)]
         return figures + await _storing(plan, [grouping], each_alone)

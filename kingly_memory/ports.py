@@ -95,6 +95,11 @@ class Matches(NamedTuple):
     at_end: bool = True
 
 
+Passages = Mapping[int, tuple[int, float]]
+"""Of each memory, by its position, where its best passage begins in its content and that one's BM25 score, of which
+higher is better."""
+
+
 class Beside(NamedTuple):
     """Positions of what was said just before a memory and just after it in its context, the nearest first."""
 
@@ -107,6 +112,17 @@ class Corpus(NamedTuple):
 
     rows: int
     mean_words: float
+
+
+class Counted(NamedTuple):
+    """In how many rows of the whole store each term stands: 0 unless the own project has it. `corpus` is how much there
+    is of what was counted. Where a store looks for that in the same step, `found` is the first page of what the terms
+    find, and its passages, and `last_change` the number of the project's last change, vectors included."""
+
+    rows_with: Mapping[str, int]
+    corpus: Corpus
+    found: tuple[Passages, Matches] | None = None
+    last_change: int | None = None
 
 
 class Ends(NamedTuple):
@@ -558,6 +574,10 @@ class StoreReader(MemoryReader, Protocol):
 
     # By words. Everything is limited to the query's own project, the vocabulary included.
 
+    @property
+    def shortlist(self) -> int:
+        """Fewest of the best matches that have to be looked at closely, so that what answers best is among them."""
+
     def matches(
         self,
         query: Query,
@@ -575,22 +595,19 @@ class StoreReader(MemoryReader, Protocol):
         one frequent term and no other may be passed over but for the latest, which is much faster: no page goes on from
         there."""
 
-    def passages(
-        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
-    ) -> dict[int, tuple[int, float]]:
+    def passages(self, query: Query, terms: Sequence[str], limit: int, deadline_s: float) -> Passages:
         """The best passages of long memories that hold at least one of the terms, within the filters that the index
-        knows: by the position of the memory, where its best one begins in its content and that one's BM25 score, of
-        which higher is better. What was found by the deadline."""
+        knows. What was found by the deadline."""
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
         """Rows that pass every filter and whose content holds pieces literally: of scripts without word breaks one or
         more, most of them first; of anything else, such as emoji, every one, the latest first."""
 
     def frequencies(
-        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
-    ) -> dict[str, int]:
-        """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it.
-        Without those that were not counted by the deadline."""
+        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf, *, page: int = 0
+    ) -> Counted:
+        """The terms counted up to `most`, without those that were not counted by the deadline. `page` is how many
+        matches a page has, if one may come along."""
 
     def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
         """The latest rows that hold the term and pass the filters the index knows: fewer where they are long, and none
@@ -603,9 +620,6 @@ class StoreReader(MemoryReader, Protocol):
     def longer(self, beginning: str, most: int, limit: int) -> list[str]:
         """Words with that beginning and up to `most` characters more, the shortest first; every project's, as those of
         `vocabulary`."""
-
-    def corpus(self, space: str = "") -> Corpus:
-        """How much there is of what `frequencies` counts for a query of that space."""
 
     def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         """Episodic memories of the same context, `reach` in each direction, beside each of the positions, which are

@@ -27,6 +27,8 @@ _LOOK_S = 0.02
 """For the first vectors of a project that had none."""
 _COLLECT_S = 0.05
 """A store is often followed by others, whose vectors then share a commit."""
+_RESTORED_S = 1.0
+"""Between two looks whether another store lies there, restored from a backup."""
 _AGAIN_S = 5.0
 """Until the next try, where the store fails."""
 
@@ -45,6 +47,8 @@ class Vectors:
         self._searches: dict[str, _ByMeaning] = {}
         """By project; the one that was asked last stands last."""
         self._incarnation: JsonObject | None = None
+        self._looked_s = -math.inf
+        """When the incarnation was last read."""
         self._reading = ThreadPoolExecutor(1, "hub-vectors-read")
         self._making = threading.Thread(target=self._run, name="hub-vectors", daemon=True)
         self._wanted: dict[str, dict[str, None]] = {}
@@ -96,7 +100,9 @@ class Vectors:
 
     def search(self, space: str) -> MeaningSearch:
         """The search of a project. Its vectors are read in the background once it is asked."""
-        incarnation = self._store.reader.facet(HOME, INCARNATION)
+        incarnation = self._incarnation
+        if (now_s := time.monotonic()) >= self._looked_s + _RESTORED_S:
+            incarnation, self._looked_s = self._store.reader.facet(HOME, INCARNATION), now_s
         with self._lock:
             if incarnation != self._incarnation:  # the store was restored: it lacks vectors, and gives places anew
                 self._incarnation, self._is_complete = incarnation, False

@@ -142,6 +142,8 @@ class Matrix:
     def _shares(self, vector: Sequence[float], ids: Iterable[str]) -> dict[str, list[float]]:
         """The similarity of each passage, of those of the ids that are here."""
         positions_of = {memory_id: positions for memory_id in ids if (positions := self._positions.get(memory_id))}
+        if not positions_of:
+            return {}
         rows = [position for positions in positions_of.values() for position in positions]
         shares = iter(np.clip(self._similarities(vector, rows), 0.0, 1.0).tolist())
         return {memory_id: list(islice(shares, len(positions))) for memory_id, positions in positions_of.items()}

@@ -279,7 +279,10 @@ def test_an_answer_without_its_vectors_says_that_it_is_partial(hub: Hub, monkeyp
     assert any("partial" not in one for one in answers)
 
 
-def test_vectors_of_a_database_that_was_restored_are_read_anew(postgres: Server, tmp_path: Path) -> None:
+def test_vectors_of_a_database_that_was_restored_are_read_anew(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kingly_memory.hub.vectors._RESTORED_S", 0.0)
     database = Database(postgres, tmp_path)
     hub = Hub(database.opened(), embedder=SubjectEmbedder())
     hub("store_many", memories=[{"content": one} for one in OTHERS])

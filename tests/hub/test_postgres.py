@@ -37,13 +37,14 @@ import httpx
 import pytest
 
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreTooNew, StoreUnreadable
-from kingly_memory.hub import recall
+from kingly_memory.hub import recall, vectors
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.envelopes import sent
 from kingly_memory.hub.serve import opened, run_hub
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryStatus, Query
 from kingly_memory.ports import Embedder
+from kingly_memory.router.search import local
 from kingly_memory.validation import KEY_LIMIT
 from tests.hub import stores
 from tests.hub.machines import text_at_hub
@@ -502,10 +503,10 @@ def test_no_statement_reads_the_whole_of_a_table(
             plans[statement] += "\n".join(line for (line,) in plan)
     assert {statement: plan for statement, plan in plans.items() if "Seq Scan" in plan} == {}
     by_words = {statement: plan for statement, plan in plans.items() if "@@" in statement}
-    assert len(by_words) == 3
+    assert len(by_words) == 1
     for statement, plan in by_words.items():
         assert plan.count("Bitmap Index Scan on km_text_words") == 2
-        assert "t.space = %s" in statement
+        assert "WHERE space = %s AND tsv @@" in statement
 
 
 def test_on_citus_a_schema_lies_on_one_node_and_every_statement_goes_there_alone(
@@ -547,13 +548,43 @@ def test_what_a_search_asks_of_the_database_does_not_grow_with_what_it_finds(
     for limit in (1, 20):
         asked.clear()
         assert len(hub("search_semantic_memories", query="tea", limit=limit)["memories"]) == limit
-        assert len(asked) == 4  # how frequent the words are, how much there is, passages, and memories
+        assert len(asked) == 1
 
 
-def test_meaning_makes_a_search_ask_two_or_three_times_more(
+def test_words_that_too_many_memories_hold_are_left_out_where_a_rarer_one_is_asked_for(
+    hubs: list[Hub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "COMMON", 3)
+    hub = hubs[0]
+    hub("store_many", memories=[{"content": f"tea at {number}"} for number in range(1, 6)])
+    hub("store_memory", content="coffee at four")
+    assert hub.found("tea coffee") == ["coffee at four"]
+    assert len(hub.found("tea")) == 5
+    long = " ".join(f"word{number}" for number in range(2_000))
+    hub("store_memory", content=f"{long} tea and a saucer {long}")
+    assert [one[:5] for one in hub.found("tea saucer")] == ["word0"]
+
+
+def test_pages_of_matches_follow_each_other_and_the_first_comes_with_how_many_there_are(hubs: list[Hub]) -> None:
+    hubs[0]("store_many", memories=[{"content": f"tea {'of the house ' * number}"} for number in range(9)])
+    query, reader = Query("tea house", APP), hubs[0].store.reader
+    counted = reader.frequencies(query, ["tea", "house", "saucer"], 100, page=4)
+    assert counted.rows_with == {"tea": 9, "house": 8, "saucer": 0}
+    assert (counted.corpus.rows, round(counted.corpus.mean_words, 2)) == (9, 3.67)
+    assert counted.found is not None
+    pages = [counted.found[1], *(reader.matches(query, ["tea", "house"], 4, offset, 0.0) for offset in (0, 4, 8))]
+    found = [[match.row.memory.content for match in page.found] for page in pages]
+    assert found[0] == found[1]
+    assert len({text for page in found for text in page}) == 9
+    assert [page.at_end for page in pages] == [False, False, False, True]
+    assert reader.frequencies(query, ["tea"], 9, page=4).found is None  # there may be more: their worth is not known
+
+
+def test_meaning_makes_a_search_ask_once_more(
     hubs_by_meaning: list[Hub], asked: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recall, "_BUDGET_S", 30.0)
+    monkeypatch.setattr(vectors, "_RESTORED_S", 3_600.0)
     hub = hubs_by_meaning[0]
     subjects = ("rain", "boat", "cat", "bill")
     hub("store_many", memories=[{"content": f"{word} at {number}"} for number in range(5) for word in subjects])
@@ -561,7 +592,7 @@ def test_meaning_makes_a_search_ask_two_or_three_times_more(
     for limit in (1, 20):
         asked.clear()
         assert hub("search_semantic_memories", query="drizzle or rain", limit=limit)["memories"]
-        assert len(asked) <= 4 + 3  # whether the store was restored, new vectors, and what only vectors found
+        assert len(asked) <= 2  # and what only vectors found
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
+_decode = json.JSONDecoder().raw_decode
 _DIGEST = ',"digest":"'
 _STATES = {state.value: state for state in DeliveryState}
 DAMAGED = "(what this memory said was damaged on disk)"
@@ -321,7 +322,7 @@ def _memory(value: Any) -> Memory:
     """Whoever prepares a store can write a digest too, so each field is looked at, which `from_json` does not."""
     if not is_whole(value):
         raise ValueError("its digest is another one")
-    memory: Any = Memory.from_json(json.loads(value))
+    memory: Any = Memory.from_json(_decode(value)[0])
     scope = memory.scope
     is_sound = (
         {type(memory.id), type(memory.content), type(scope.space), *map(type, memory.tags)} == {str}

@@ -31,7 +31,7 @@ from kingly_memory.adapters.local.expressions import (
     match_expression,
 )
 from kingly_memory.models import Query
-from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
+from kingly_memory.ports import Beside, Corpus, Counted, Match, Matches, Passages, Row
 
 WEIGH_SHARE = 0.6
 """Of the time: when no more matches are weighed, and those that are found at once have to do."""
@@ -70,6 +70,8 @@ _ALL: Only = ("", [])
 class TextIndex:
     """Implements what ports.StoreReader has by words. Scores are by position, the best first, the later stored first
     among equals."""
+
+    shortlist = 40
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -207,9 +209,7 @@ class TextIndex:
 
     # --- passages, pieces and words -------------------------------------------------------------------------------
 
-    def passages(
-        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
-    ) -> dict[int, tuple[int, float]]:
+    def passages(self, query: Query, terms: Sequence[str], limit: int, deadline_s: float) -> Passages:
         found: dict[int, tuple[int, float]] = {}
         with self._connections.until(deadline_s):
             expression = match_expression(query, f"body : ({any_of(terms)})")
@@ -235,8 +235,8 @@ class TextIndex:
         return Matches(tuple(own), bool(cut))
 
     def frequencies(
-        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
-    ) -> dict[str, int]:
+        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf, *, page: int = 0
+    ) -> Counted:
         own = in_scope([rows.token("p", one) for one in query.spaces])
         counted, sure = dict[str, int](), dict[str, int]()
         with self._connections.until(deadline_s):
@@ -250,7 +250,7 @@ class TextIndex:
                 expression = any_term([term])
                 looked = [] if term in sure else self._all(sql.COUNT_OWN, (f"{own} AND {expression}", expression, most))
                 counted[term] = int(looked[0][0]) if looked else sure.get(term, 0)
-        return counted
+        return Counted(counted, self.corpus())
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
         # What was read holds for as long as the index stays as it is; asked first, so that it is never older.
@@ -268,7 +268,8 @@ class TextIndex:
         found = self._all(sql.LONGER, (lengths, beginning, beginning + _LAST_CHARACTER, limit))
         return [word for (word,) in found]
 
-    def corpus(self, space: str = "") -> Corpus:  # FTS5 counts what all spaces have
+    def corpus(self) -> Corpus:
+        """How many rows all spaces have, and of how many words."""
         found = self._all(sql.AVERAGES, ())
         return read_corpus(found[0][0] if found else b"")
 

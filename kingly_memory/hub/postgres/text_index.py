@@ -14,8 +14,8 @@ from typing import Any
 from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.rows import digest
 from kingly_memory.models import Memory, Query
-from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
-from kingly_memory.retrieval.lexical import LENGTH, SATURATION, rarity
+from kingly_memory.ports import Beside, Corpus, Counted, Match, Matches, Passages, Row
+from kingly_memory.retrieval.lexical import LENGTH, SATURATION, UNSEEN_ROWS
 from kingly_memory.text.passages import searchable_passages
 from kingly_memory.text.writing import has_unbroken, stem, unbroken_runs, without_marks, without_unbroken, words
 
@@ -34,25 +34,38 @@ _MARK, _LONGEST = 5, 64
 """Characters of a space's digest, and of a word."""
 _USUAL = Corpus(10_000, 20.0)
 """What decides only who is looked at closely needs no better figures."""
+_PASSAGES = 200
+"""That are looked at, of which several may be of one memory."""
 _SYMBOL = re.compile(r"[^\w\s\x00-\x7f]")
 
-_OWN = "km_text AS t WHERE t.space = %s AND t.tsv @@ a.asked::tsquery"
-_BEST = (
-    "SELECT t.position, t.start, sum(a.worth) / (1 + %s * (1 - %s + %s * t.size / %s)) AS score "
-    "FROM unnest(%s::text[], %s::double precision[]) AS a(asked, worth) CROSS JOIN "
-    f"LATERAL (SELECT t.* FROM {_OWN} AND (%s::text[] IS NULL OR t.type = ANY(%s)) OFFSET 0) AS t "
-    "GROUP BY t.position, t.start, t.size ORDER BY score DESC, t.position DESC LIMIT %s OFFSET %s"
+_FOUND = f"""
+WITH held AS MATERIALIZED (
+  SELECT a.number, t.* FROM unnest(%s::text[]) WITH ORDINALITY AS a(asked, number) CROSS JOIN LATERAL (
+    SELECT position, start, type, size FROM km_text WHERE space = %s AND tsv @@ a.asked::tsquery LIMIT %s::bigint
+  ) AS t
+), counted AS MATERIALIZED (
+  SELECT number, count(*) AS rows,
+    ln(1 + (greatest({_USUAL.rows} - count(*), 0) + {UNSEEN_ROWS} + 0.5::float8) / (count(*) + 0.5::float8)) AS worth
+  FROM held GROUP BY number
+), best AS MATERIALIZED (
+  SELECT position, start, sum(worth) / (1 + {SATURATION}::float8
+    * (1 - {LENGTH}::float8 + {LENGTH}::float8 * size / {_USUAL.mean_words}::float8)) AS score
+  FROM held JOIN counted USING (number) WHERE %s::text[] IS NULL OR type = ANY(%s) GROUP BY position, start, size
 )
-"""BM25 (Robertson and Zaragoza, 2009) of texts that hold each word once. With `OFFSET 0` each word is looked up in the
-index; a planner that knows nothing of the table yet would else compare every text with every word."""
-_ROWS = (
-    f"SELECT position, m.record, m.status, b.score FROM ({_BEST}) AS b JOIN km_memory AS m USING (position) "
-    "ORDER BY b.score DESC, position DESC"
-)
-_COUNT = (
-    f"SELECT a.term, (SELECT count(*) FROM (SELECT FROM {_OWN} LIMIT %s) AS o) "
-    "FROM unnest(%s::text[], %s::text[]) AS a(term, asked)"
-)
+SELECT 'term' AS what, number, rows AS position, 0::float8 AS score, NULL AS record, NULL AS status FROM counted
+UNION ALL SELECT 'corpus', live, sequence, words / greatest(live, 1)::float8, NULL, NULL FROM km_scope WHERE space = %s
+UNION ALL (
+  SELECT 'passage', start, position, score, NULL, NULL FROM best WHERE start IS NOT NULL
+  ORDER BY score DESC, position DESC LIMIT %s
+) UNION ALL SELECT 'memory', NULL, position, b.score, m.record, m.status FROM (
+  SELECT position, score FROM best WHERE start IS NULL ORDER BY score DESC, position DESC LIMIT %s OFFSET %s
+) AS b JOIN km_memory AS m USING (position)
+ORDER BY score DESC, position DESC
+"""
+"""All that a search asks of its words, at once: each further question takes as long as the index does. How many texts
+hold each word, how much there is, and the best texts by BM25 (Robertson and Zaragoza, 2009) of texts that hold each
+word once. `LATERAL` with a limit looks each word up in the index; a planner that knows nothing of the table yet would
+else compare every text with every word."""
 _NEAR = (
     "ARRAY(SELECT position FROM km_memory WHERE space = %s AND status = 'live' AND type = 'episodic' "
     "AND context_id = l.context AND position {beyond} l.at ORDER BY position {order} LIMIT %s)"
@@ -78,8 +91,20 @@ class TextIndex:
     """Implements what a hub's searches use of that part of ports.StoreReader: they filter by space and type. No
     deadline cuts a statement short, and how words are written is not kept."""
 
+    shortlist = 20
+    """It weighs words much as the search does. Of the LoCoMo questions, recall@10 was .754 with these and .751 with
+    forty; with all conversations in one project .736 and .732."""
+
     def __init__(self, fetch_all: Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]) -> None:
         self._all = fetch_all
+
+    def frequencies(
+        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = 0.0, *, page: int = 0
+    ) -> Counted:
+        """What is found comes along where all that hold a term were counted, and so weighed."""
+        counted, passages, matches = self._found(query, terms, most, page)
+        is_all = max(counted.rows_with.values(), default=0) < most
+        return counted._replace(found=(passages, matches)) if is_all else counted
 
     def matches(
         self,
@@ -91,32 +116,18 @@ class TextIndex:
         *,
         rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
-        counted = rows_with or {}
-        worth = {_asked(query, term, _WHOLE): rarity(counted.get(term, 0), _USUAL) for term in terms}
-        return self._matches(query, worth, limit, offset)
+        return self._found(query, terms, None, limit, offset)[2]
 
-    def passages(
-        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
-    ) -> dict[int, tuple[int, float]]:
-        worth = {_asked(query, term, _PASSAGE): 1.0 for term in terms}
-        found: dict[int, tuple[int, float]] = {}
-        for position, start, score in self._all(_BEST, _values(query, worth, limit)):
-            found.setdefault(position, (start, score))
-        return found
+    def passages(self, query: Query, terms: Sequence[str], limit: int, deadline_s: float) -> Passages:
+        return self._found(query, terms, None, 0)[1]
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
-        return self._matches(query, {_asked(query, piece, _WHOLE, _PASSAGE): 1.0 for piece in pieces}, limit)
-
-    def frequencies(self, query: Query, terms: Sequence[str], most: int, deadline_s: float = 0.0) -> dict[str, int]:
-        asked = [_asked(query, term, _WHOLE, _PASSAGE) for term in terms]
-        return dict(self._all(_COUNT, (query.space, most, list(terms), asked)))
+        _, passages, matches = self._found(query, pieces, None, limit)
+        long = self.rows_at([*passages][:limit], deadline_s)
+        return matches._replace(found=(*matches.found, *(Match(row, passages[row.position][1]) for row in long)))
 
     def longer(self, beginning: str, most: int, limit: int) -> list[str]:
         return []
-
-    def corpus(self, space: str) -> Corpus:
-        statement = "SELECT live, words::double precision / live FROM km_scope WHERE space = %s AND live > 0"
-        return next((Corpus(*counted) for counted in self._all(statement, (space,))), Corpus(0, 0.0))
 
     def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         near = (query.space, reach)
@@ -128,28 +139,40 @@ class TextIndex:
         found = {row.position: row for row in rows.read_rows(self._all(statement, (list(positions),)))}
         return [found[position] for position in positions if position in found]
 
-    def _matches(self, query: Query, worth: Mapping[str, float], limit: int, offset: int = 0) -> Matches:
-        found = self._all(_ROWS, _values(query, worth, limit, offset))
+    def _found(
+        self, query: Query, terms: Sequence[str], most: int | None, limit: int, offset: int = 0
+    ) -> tuple[Counted, Passages, Matches]:
+        """The terms counted, the best passages, and that page of memories. No more than `most` texts of each term are
+        looked at."""
+        kinds = None if query.types is None else [one.value for one in query.types]
+        asked = [_asked(query.space, term) for term in terms]
+        values = (asked, query.space, most, kinds, kinds, query.space, _PASSAGES, limit, offset)
+        counts, corpus, last_change = dict.fromkeys(terms, 0), Corpus(0, 0.0), 0
+        passages, found = dict[int, tuple[int, float]](), list[tuple[Any, ...]]()
+        for what, number, position, score, record, status in self._all(_FOUND, values):
+            match what:
+                case "term":
+                    counts[terms[number - 1]] = position
+                case "corpus":
+                    corpus, last_change = Corpus(number, score), position
+                case "passage":
+                    passages.setdefault(position, (number, score))
+                case _:
+                    found.append((position, record, status, score))
         scores = {position: score for position, *_, score in found}
-        read = {row.position: row for row in rows.read_rows(found)}
-        return Matches(tuple(Match(row, scores[at]) for at, row in read.items()), at_end=len(found) < limit)
+        matches = tuple(Match(row, scores[row.position]) for row in rows.read_rows(found))
+        counted = Counted(counts, corpus, last_change=last_change)
+        return counted, passages, Matches(matches, at_end=len(found) < limit)
 
 
-def _values(query: Query, worth: Mapping[str, float], limit: int, offset: int = 0) -> tuple[Any, ...]:
-    """Of `_BEST`, given what each expression is worth."""
-    kinds = None if query.types is None else [one.value for one in query.types]
-    shape = (SATURATION, LENGTH, LENGTH, _USUAL.mean_words)
-    return (*shape, [*worth], [*worth.values()], query.space, kinds, kinds, limit, offset)
-
-
-def _asked(query: Query, asked: str, *kinds: str) -> str:
-    """What finds the texts of those kinds that hold a word or a piece; a text without either finds nothing."""
+def _asked(space: str, asked: str) -> str:
+    """What finds the texts that hold a word or a piece; a text without either finds nothing."""
     if not has_unbroken(asked):
         ending, found = "", _tokens(asked)
     else:
         ending, found = "" if asked[1:] else ":*", {asked[at : at + 2] for at in range(max(len(asked) - 1, 1))}
-    space = digest(query.space)[:_MARK]
-    expressions = (" & ".join(f"'{kind}{space}{token}'{ending}" for token in found) for kind in kinds)
+    mark = digest(space)[:_MARK]
+    expressions = (" & ".join(f"'{kind}{mark}{token}'{ending}" for token in found) for kind in (_WHOLE, _PASSAGE))
     return " | ".join(filter(None, expressions))
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from kingly_memory.dataclass import NamedTuple, dataclass, replace
 from kingly_memory.models import Hit, Query
-from kingly_memory.ports import Match, Matches, Row, StoreReader
+from kingly_memory.ports import Corpus, Counted, Match, Matches, Passages, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
@@ -30,8 +30,6 @@ and nothing more is read. The rest is for what cannot be interrupted."""
 PASSAGES, LONG_READ = 200, 10
 """Passages of long memories that are looked at, of which several may be of one memory; and how many memories are read
 for them at least, for these take time."""
-SHORTLIST = 40
-"""Fewest matches of the index that are looked at closely."""
 LENDERS, BORROWERS = 16, 40
 """LENDERS of the best hits lend a part of their score to the memories just before and after them in their context; at
 most BORROWERS such memories are read for it."""
@@ -76,7 +74,7 @@ class Wording(NamedTuple):
     `looked_up` are the words that the index is asked for, `terms` all that a memory found by them is judged by, those
     that no memory holds included, and `pieces` what stands in unbroken scripts. `repaired`: typo → word looked up.
     `cut`: there was no time to repair them all. `rows_with`: in how many rows of the store each word that is looked up
-    stands, where that is known.
+    stands, where that is known. `found` and `last_change`: see `ports.Counted`.
     """
 
     looked_up: tuple[str, ...]
@@ -84,7 +82,10 @@ class Wording(NamedTuple):
     pieces: tuple[str, ...]
     repaired: dict[str, str]
     cut: bool
+    corpus: Corpus = Corpus(0, 0.0)
     rows_with: Mapping[str, int] | None = None
+    found: tuple[Passages, Matches] | None = None
+    last_change: int | None = None
 
 
 def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
@@ -144,7 +145,8 @@ class LocalSearch(Visible):
         deadline_s = time.monotonic() + budget_s * REPAIR_SHARE
         words_asked, pieces = terms(query.text)
         forms = {word: (word, *other_forms(word)) for word in words_asked}
-        counted = self._counted(query, [form for family in forms.values() for form in family], deadline_s)
+        first = self._counted(query, [form for family in forms.values() for form in family], deadline_s)
+        counted = dict(first.rows_with)
         unknown = [word for word in words_asked if not any(counted[one] for one in forms[word])]
         completed: dict[str, Mapping[str, int]] = {}
         for word in unknown[:REPAIRS]:
@@ -165,7 +167,8 @@ class LocalSearch(Visible):
             if not cut and (meant := self._meant(query, word, deadline_s)) is not None:
                 repaired[word] = meant
                 forms[word] = (meant.word, *other_forms(meant.word))
-                counted |= self._counted(query, [one for one in forms[word] if one not in counted], deadline_s)
+                new = [one for one in forms[word] if one not in counted]
+                counted |= self._counted(query, new, deadline_s).rows_with
         found: dict[str, Term] = {}
         looked_up: dict[str, int] = {}
         for word in words_asked:
@@ -178,12 +181,15 @@ class LocalSearch(Visible):
         rare = {word: counted[word] for word, rows in looked_up.items() if rows <= COMMON}
         repairs = {word: next(iter(longer)) for word, longer in completed.items()}
         repairs |= {word: meant.word for word, meant in repaired.items()}
-        return Wording(tuple(rare or looked_up), tuple(found.values()), pieces, repairs, cut, rare or None)
+        by_these = None if repairs else first.found
+        asked = tuple(rare or looked_up), tuple(found.values()), pieces
+        return Wording(*asked, repairs, cut, first.corpus, rare or None, by_these, first.last_change)
 
-    def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
+    def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> Counted:
         """In how many rows each word stands; common is what there was no time to count."""
-        counted = self._reader.frequencies(query, list(dict.fromkeys(asked)), COMMON + 1, deadline_s)
-        return {**dict.fromkeys(asked, COMMON + 1), **counted}
+        each = list(dict.fromkeys(asked))
+        counted = self._reader.frequencies(query, each, COMMON + 1, deadline_s, page=_page_size(query, self._reader))
+        return counted._replace(rows_with={**dict.fromkeys(each, COMMON + 1), **counted.rows_with})
 
     def _completions(self, query: Query, word: str, deadline_s: float) -> Mapping[str, int]:
         """The words of the own project that begin with one which it does not have, the most frequent first, each with
@@ -192,7 +198,7 @@ class LocalSearch(Visible):
         if is_whole or time.monotonic() >= deadline_s:
             return {}
         longer = self._reader.longer(word, LONGER_BY, COMPLETIONS_TRIED)
-        counted = self._reader.frequencies(query, longer, COMMON + 1, deadline_s) if longer else {}
+        counted = self._reader.frequencies(query, longer, COMMON + 1, deadline_s).rows_with if longer else {}
         best = heapq.nlargest(COMPLETIONS, filter(counted.get, longer), key=counted.__getitem__)
         return {form: counted[form] for form in best}
 
@@ -208,8 +214,10 @@ class LocalSearch(Visible):
             tried = 0
             for candidate in spelling.likely(word, vocabulary):
                 # The vocabulary is everybody's: none of it is offered that the own project does not write itself.
-                rows_of = tried < LIKELY_REPAIRS and self._reader.frequencies(query, [candidate.word], 1, deadline_s)
-                if not rows_of or not rows_of.get(candidate.word):
+                if tried == LIKELY_REPAIRS:
+                    break
+                rows_of = self._reader.frequencies(query, [candidate.word], 1, deadline_s).rows_with
+                if not rows_of.get(candidate.word):
                     continue
                 tried += 1
                 own = self._own_words(query, candidate.word, deadline_s)
@@ -302,23 +310,24 @@ class _Candidates:
         self._reader = reader
         self._query = query
         self._wording = wording
-        self._question = Question(wording.terms, reader.corpus(query.space), wording.pieces)
+        self._question = Question(wording.terms, wording.corpus, wording.pieces)
         self._now_s = now_s
         self._deadline_s = deadline_s
         self.cut = False
         self.found: dict[int, _Candidate] = {}
-        self.passages: Mapping[int, tuple[int, float]] = {}
+        self.passages: Passages = {}
 
     def gather(self, deadline_s: float) -> None:
         """Take what the index finds: pages of matches until there are enough that may be shown."""
         query, wording = self._query, self._wording
-        size, offset = max(query.limit * 2, SHORTLIST), 0
-        page = Matches(())
+        size, offset = _page_size(query, self._reader), 0
+        page, known = Matches(()), wording.found
         if wording.pieces:
             page = self._reader.containing(query, wording.pieces, size, deadline_s)
             self._take(page.found)
         if wording.looked_up and not page.cut:
-            self.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
+            looked_up = wording.looked_up
+            self.passages = known[0] if known else self._reader.passages(query, looked_up, PASSAGES, deadline_s)
         if self.passages:
             most = max(query.limit, LONG_READ)
             best = heapq.nlargest(most, self.passages, key=lambda position: self.passages[position][1])
@@ -326,7 +335,10 @@ class _Candidates:
             self._take([Match(row, self.passages[row.position][1]) for row in rows])
         rows_with = wording.rows_with
         while wording.looked_up and not page.cut:
-            page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
+            if known is not None:
+                page, known = known[1], None
+            else:
+                page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
             self._take([match for match in page.found if match.row.position not in self.found])
             if len(self.found) >= query.limit or page.at_end:
                 break
@@ -397,3 +409,8 @@ class _Candidates:
             for at, degree in self.found[lender].held.items():
                 held[at] = max(held.get(at, 0.0), degree * share)
         return self._question.coverage(held)
+
+
+def _page_size(query: Query, reader: StoreReader) -> int:
+    """How many matches of the index are looked at closely, if there are so many."""
+    return max(query.limit * 2, reader.shortlist)

@@ -102,7 +102,7 @@ class VectorSearch:
         self._reader = reader
         self._lock = threading.Lock()
         self._loading = threading.Lock()
-        self._place = 0
+        self._place = self._read_to = 0
         self._revisions: dict[str, int] = {}
         self._settled = threading.Event()
         self._trouble: str | None = None
@@ -169,7 +169,7 @@ class VectorSearch:
     def begin_anew(self) -> None:
         """Read all vectors once more: another store lies in the place of the one that was read."""
         with self._lock:
-            self._place = 0
+            self._place = self._read_to = 0
 
     def give_up(self, why: str) -> None:
         """Do without vectors, for that reason, until all of them were read; once they are, there are some."""
@@ -198,8 +198,16 @@ class VectorSearch:
     def _embedded(self, text: str) -> list[float]:
         return self.embedder.embed([text], is_question=True)[0]
 
-    def near(self, question: Future[list[float]], limit: int, also: Iterable[str], deadline_s: float) -> Near | str:
+    def near(
+        self,
+        question: Future[list[float]],
+        limit: int,
+        also: Iterable[str],
+        deadline_s: float,
+        last_change: int | None = None,
+    ) -> Near | str:
         """The nearest `limit` vectors that are near enough, and `also` those of these memories; or why there are none.
+        Those up to the `last_change` are read, if the caller knows it; else all that there are.
 
         What a forgotten or revised memory left behind is among them: look at the rows before showing one.
         """
@@ -213,8 +221,11 @@ class VectorSearch:
         if not self._lock.acquire(timeout=max(deadline_s - time.monotonic(), 0.0)):
             return NO_TIME
         try:
-            for _ in range(PAGES_A_SEARCH):
-                if time.monotonic() >= deadline_s or self._read_page(deadline_s):
+            for _ in range(PAGES_A_SEARCH if last_change is None or last_change > self._read_to else 0):
+                if time.monotonic() >= deadline_s:
+                    break
+                if self._read_page(deadline_s):
+                    self._read_to = last_change or 0
                     break
             scale = self.embedder.scale
             nearest = self._matrix.nearest(vector, limit, self.embedder.floor / scale)
@@ -322,7 +333,7 @@ class MeaningSearch(LocalSearch):
             size = (FILTERED_POOL if _is_narrow(query) else looked_at) + len(query.seen)
             also = [hit.memory.id for hit in words.hits]
             question = question or self._vectors.asked(spelt(query, wording.repaired).text)
-            near = self._vectors.near(question, size, also, deadline_s)
+            near = self._vectors.near(question, size, also, deadline_s, wording.last_change)
         if not isinstance(near, Near):
             why = near or why
             return words._replace(hits=words.hits[:wanted], cut=words.cut or why is NO_TIME, without=why)

@@ -66,7 +66,7 @@ def test_without_the_older_ones_that_hold_one_frequent_word_alone_the_best_are_t
     a, b = memory().id, memory().id
     put(shared, *(memory(text, a) for text in own), *(memory(text, b) for text in foreign))
     terms = list(dict.fromkeys(asked.split()))
-    counted = shared.reader.frequencies(ask(project=a), terms, 10_000)
+    counted = shared.reader.frequencies(ask(project=a), terms, 10_000).rows_with
     for name, value in (("FEW", -1), ("FREQUENT", frequent), ("LATEST", latest)):
         monkeypatch.setattr(text_index, name, value)
 
@@ -243,8 +243,8 @@ def test_piece_that_json_writes_otherwise_is_found_as_it_was_said(store: DiskSto
 
 def test_terms_are_counted_until_the_deadline(store: DiskStore) -> None:
     put(store, *(memory("amber") for _ in range(1_500)))
-    assert store.reader.frequencies(ask(), ["amber"], 1_000) == {"amber": 1_000}
-    assert store.reader.frequencies(ask(), ["amber"], 1_000, time.monotonic() - 1) == {}
+    assert store.reader.frequencies(ask(), ["amber"], 1_000).rows_with == {"amber": 1_000}
+    assert store.reader.frequencies(ask(), ["amber"], 1_000, time.monotonic() - 1).rows_with == {}
 
 
 @pytest.mark.parametrize("few", [-1, 500])
@@ -253,7 +253,7 @@ def test_words_are_counted_alike_whether_others_have_many_rows_or_few(
 ) -> None:
     monkeypatch.setattr(text_index, "FEW_OTHERS", few)
     put(store, memory("amber"), memory("amber beryl"), *(memory("beryl coral", "others") for _ in range(3)))
-    counted = store.reader.frequencies(ask(), ["amber", "beryl", "coral", "opal"], 100)
+    counted = store.reader.frequencies(ask(), ["amber", "beryl", "coral", "opal"], 100).rows_with
     assert counted == {"amber": 2, "beryl": 4, "coral": 0, "opal": 0}
 
 
@@ -268,4 +268,4 @@ def test_a_word_that_another_project_stores_meanwhile_is_none_of_the_own(
         return count(index, expression, most)
 
     monkeypatch.setattr(text_index.TextIndex, "_count", count_later)
-    assert store.reader.frequencies(ask(), ["opal"], 100) == {"opal": 0}
+    assert store.reader.frequencies(ask(), ["opal"], 100).rows_with == {"opal": 0}

@@ -151,7 +151,7 @@ def test_no_project_finds_counts_or_is_repaired_towards_words_of_another(
         assert {hit.memory.scope.project for hit in answer.hits} <= {a}
         assert all(match(shared, word, project=a).found for word in answer.repaired.values())
     unknown = [word for word in asked if not match(shared, word, project=a).found]
-    assert set(shared.reader.frequencies(ask(project=a), unknown, 10).values()) <= {0}
+    assert set(shared.reader.frequencies(ask(project=a), unknown, 10).rows_with.values()) <= {0}
     assert sum(shared.reader.counts(a).values()) == len(own)
     assert sorted(stored_contents(shared, a)) == sorted(own)
 

@@ -12,10 +12,10 @@ import pytest
 from benchmarks.texts import Note, Writer
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.local.text_index import TextIndex
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.models import RetrievalMode
 from kingly_memory.retrieval.modes import MODES, POOL
-from kingly_memory.router.search.local import SHORTLIST
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -70,7 +70,7 @@ async def test_a_search_reads_a_few_times_its_shortlist_however_much_matches(
     home: Path, monkeypatch: pytest.MonkeyPatch, mode: RetrievalMode | None
 ) -> None:
     questions = [" ".join(note.content.split()[:WORDS]) for note in notes()[:QUESTIONS]]
-    shortlist = max(SHORTLIST, 2 * POOL * MODES[mode].top_k if mode else 0)
+    shortlist = max(TextIndex.shortlist, 2 * POOL * MODES[mode].top_k if mode else 0)
     async with router_over(PromptStore(home), None, ManualClock(), settings=UNHURRIED) as router:
         await searched(router, questions[:1], mode)  # connections are opened
         counter = Counter(monkeypatch)

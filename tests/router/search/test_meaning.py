@@ -28,8 +28,9 @@ from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryStatus, Query, Results
-from kingly_memory.ports import Embedder, Row
+from kingly_memory.ports import Embedder, Row, Vector
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
 from kingly_memory.router.search.meaning import LEAST_OF_WORDS, Near, VectorSearch, blended, levels
 from kingly_memory.settings import Settings
@@ -37,7 +38,7 @@ from kingly_memory.testing import ManualClock
 from kingly_memory.text.passages import MEANT
 from tests.cli_runner import Run
 from tests.router_bench import CALM, PromptStore, router_over
-from tests.store_samples import behind, memory, put
+from tests.store_samples import behind, memory, put, soon
 
 ROOT = Path(__file__).parents[3]
 SUBJECTS = ({"cat", "kitten", "feline"}, {"ship", "vessel", "boat"}, {"invoice", "bill"}, {"rain", "drizzle"})
@@ -595,6 +596,38 @@ def test_a_newer_vector_that_was_read_meanwhile_is_not_dropped(tmp_path: Path) -
     vectors.drop({row.memory.id: 2})
     assert len(vectors) == 0
     store.close()
+
+
+class Pages:
+    """Vectors that were made in that many changes, and how often they were read."""
+
+    def __init__(self) -> None:
+        self.last, self.reads = 1, 0
+
+    def made(self, embedder: str, space: str, after: int, limit: int, deadline_s: float) -> list[Vector]:
+        self.reads += 1
+        return [
+            Vector(at, MemoryId(f"memory {at}"), 1, levels([1.0] * len(SUBJECTS)))
+            for at in range(after + 1, self.last + 1)
+        ]
+
+
+def test_new_vectors_are_read_where_the_project_has_changed_since() -> None:
+    pages: Any = Pages()
+    vectors = VectorSearch("app", SubjectEmbedder, pages)
+
+    def near(last_change: int | None) -> int:
+        found = vectors.near(vectors.asked("cat"), 10, (), soon(), last_change)
+        assert isinstance(found, Near)
+        return len(vectors)
+
+    assert (near(1), near(1), pages.reads) == (1, 1, 1)
+    pages.last = 2
+    assert (near(2), near(2), pages.reads) == (2, 2, 2)
+    assert (near(None), pages.reads) == (2, 3)
+    vectors.begin_anew()
+    pages.last = 1
+    assert (near(1), pages.reads) == (2, 4)
 
 
 # --- what is erased leaves nothing behind -----------------------------------------------------------------------------

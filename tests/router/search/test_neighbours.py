@@ -282,11 +282,11 @@ def index() -> Iterator[sqlite3.Connection]:
 
 
 def test_index_knows_how_much_it_holds(store: DiskStore) -> None:
-    assert store.reader.corpus() == Corpus(0, 0.0)
+    assert store.reader.frequencies(ask(), [], 1).corpus == Corpus(0, 0.0)
     put(store, memory("one two three", title="four", tags=("five six",)), memory("seven eight"))
-    assert store.reader.corpus() == Corpus(2, 4.0)
+    assert store.reader.frequencies(ask(), [], 1).corpus == Corpus(2, 4.0)
     put(store, *(memory("word " * 300) for _ in range(298)))
-    rows, mean_words = store.reader.corpus()
+    rows, mean_words = store.reader.frequencies(ask(), [], 1).corpus
     assert (rows, round(mean_words)) == (300, 298)
 
 
