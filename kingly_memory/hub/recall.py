@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
 
 from kingly_memory import validation
 from kingly_memory.cognition import links
@@ -77,19 +76,18 @@ class Recall:
 
     def _reply(self, memories: Sequence[Memory], similarities: Sequence[float] = ()) -> JsonObject:
         """The memories in their order, as many as fit into a reply."""
-        reply: JsonObject = {"memories": []}
-        room = REPLY_LIMIT_BYTES
-        for memory, similarity in zip_longest(memories, similarities):
-            entry: JsonObject = {"memory_id": memory.id, **sent(memory)}
-            if similarity is not None:
-                entry["similarity"] = entry["relevance"] = round(similarity, 4)
-            size = size_of(entry)
-            if size > room:
-                reply["truncated"] = True
-                continue
-            room -= size
-            reply["memories"].append(entry)
-        return reply
+        entries: list[JsonObject] = [{"memory_id": memory.id, **sent(memory)} for memory in memories]
+        for entry, similarity in zip(entries, similarities, strict=False):
+            entry["similarity"] = entry["relevance"] = round(similarity, 4)
+        reply: JsonObject = {"memories": entries}
+        if size_of(reply) <= REPLY_LIMIT_BYTES:
+            return reply
+        room, fitting = REPLY_LIMIT_BYTES, list[JsonObject]()
+        for entry in entries:
+            if (size := size_of(entry)) <= room:
+                room -= size
+                fitting.append(entry)
+        return {"memories": fitting, "truncated": True} if len(fitting) < len(entries) else reply
 
 
 class Lasting(LocalSearch):

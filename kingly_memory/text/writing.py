@@ -25,6 +25,7 @@ LONGEST_TOKEN = 16
 CHARACTERS_PER_TOKEN = 4
 
 _WORD = re.compile(r"[^\W_]+")
+_ASCII = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256))  # noqa: PLR2004
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
@@ -66,6 +67,8 @@ def has_unbroken(text: str) -> bool:
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case, as the index takes it apart."""
+    if text.isascii():  # as most are: a quarter of the time
+        return text.encode().translate(_ASCII).decode().split()
     return _WORD.findall(text.casefold())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from kingly_memory.retrieval.lexical import (
     rarity,
     terms,
 )
+from kingly_memory.text.writing import words
 from tests.store_samples import memory
 
 
@@ -32,6 +34,11 @@ def test_stop_words_are_dropped_unless_nothing_else_is_asked() -> None:
 @pytest.mark.parametrize("text", ['"quoted" AND (x OR y*)', "secret:hunter2", "a NEAR/3 b", "multi-agent C++ node.js"])
 def test_operators_of_the_index_are_only_words(text: str) -> None:
     assert all(word.isalnum() for word in terms(text).words)
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)))
+def test_words_of_plain_letters_are_those_of_any_text(text: str) -> None:
+    assert words(text) == words(f"{text} é")[:-1] == re.findall("[a-z0-9]+", text.casefold())
 
 
 def test_unbroken_scripts_and_emoji_become_pieces() -> None:
