@@ -49,9 +49,9 @@ WITH held AS MATERIALIZED (
     ln(1 + (greatest({_USUAL.rows} - count(*), 0) + {UNSEEN_ROWS} + 0.5::float8) / (count(*) + 0.5::float8)) AS worth
   FROM held GROUP BY number
 ), best AS MATERIALIZED (
-  SELECT position, start, sum(worth) / (1 + {SATURATION}::float8
-    * (1 - {LENGTH}::float8 + {LENGTH}::float8 * size / {_USUAL.mean_words}::float8)) AS score
-  FROM held JOIN counted USING (number) WHERE %s::text[] IS NULL OR type = ANY(%s) GROUP BY position, start, size
+  SELECT position, start, sum(worth / (1 + {SATURATION}::float8
+    * (1 - {LENGTH}::float8 + {LENGTH}::float8 * size / {_USUAL.mean_words}::float8))) AS score
+  FROM held JOIN counted USING (number) WHERE %s::text[] IS NULL OR type = ANY(%s) GROUP BY position, start
 )
 SELECT 'term' AS what, number, rows AS position, 0::float8 AS score, NULL AS record, NULL AS status FROM counted
 UNION ALL SELECT 'corpus', live, sequence, words / greatest(live, 1)::float8, NULL, NULL FROM km_scope WHERE space = %s
