@@ -580,6 +580,12 @@ def test_pages_of_matches_follow_each_other_and_the_first_comes_with_how_many_th
     assert reader.frequencies(query, ["tea"], 9, page=4).found is None  # there may be more: their worth is not known
 
 
+def test_of_passages_that_match_alike_the_first_is_found(hubs: list[Hub]) -> None:
+    hubs[0]("store_memory", content="The ship sails. " * 2_000)
+    found = hubs[0].store.reader.passages(Query("ship", APP), ["ship"], 10, 0.0)
+    assert [start for start, _ in found.values()] == [0]
+
+
 def test_meaning_makes_a_search_ask_once_more(
     hubs_by_meaning: list[Hub], asked: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

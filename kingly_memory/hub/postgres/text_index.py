@@ -57,7 +57,7 @@ SELECT 'term' AS what, number, rows AS position, 0::float8 AS score, NULL AS rec
 UNION ALL SELECT 'corpus', live, sequence, words / greatest(live, 1)::float8, NULL, NULL FROM km_scope WHERE space = %s
 UNION ALL (
   SELECT 'passage', start, position, score, NULL, NULL FROM best WHERE start IS NOT NULL
-  ORDER BY score DESC, position DESC LIMIT %s
+  ORDER BY score DESC, position DESC, start LIMIT %s
 ) UNION ALL SELECT 'memory', NULL, position, b.score, m.record, m.status FROM (
   SELECT position, score FROM best WHERE start IS NULL ORDER BY score DESC, position DESC LIMIT %s OFFSET %s
 ) AS b JOIN km_memory AS m USING (position)
