@@ -136,7 +136,8 @@ class TextIndex:
 
     def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
         statement = "SELECT position, record, status FROM km_memory WHERE position = ANY(%s)"
-        found = {row.position: row for row in rows.read_rows(self._all(statement, (list(positions),)))}
+        there = self._all(statement, (list(positions),)) if positions else ()
+        found = {row.position: row for row in rows.read_rows(there)}
         return [found[position] for position in positions if position in found]
 
     def _found(

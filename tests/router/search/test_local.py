@@ -17,7 +17,7 @@ from kingly_memory.adapters.local import text_index
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Hit, Memory, MemoryStatus, MemoryType, Query
-from kingly_memory.ports import Matches, Row, Transaction
+from kingly_memory.ports import Counted, Matches, Row, Transaction
 from kingly_memory.router.lifecycle.alive import UsageBuffer
 from kingly_memory.router.search import local
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
@@ -245,6 +245,23 @@ def test_looking_up_has_its_share_even_when_one_repair_took_it_all(
     answer = LocalSearch(reader).search(ask("grandmothre plum"), now_s=NOON_S, budget_s=60)
     assert [hit.memory.content for hit in answer.hits] == [NOTES[2]]
     assert reader.left_s == [pytest.approx(11.25)]
+
+
+class Foresight(Repairs):
+    """A reader that answers with the words as they were typed while it counts them."""
+
+    def frequencies(self, query: Query, terms: Sequence[str], *given: Any, **named: Any) -> Counted:
+        return self._reader.frequencies(query, terms, *given, **named)._replace(found=({}, Matches(())))
+
+
+def test_what_was_found_by_words_as_they_were_typed_is_no_answer_where_one_was_repaired(
+    noted: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = LocalSearch(Foresight(noted, monkeypatch))
+    assert search.search(ask("plum"), now_s=NOON_S, budget_s=60).hits == ()
+    found = search.search(ask("grandmothre"), now_s=NOON_S, budget_s=60)
+    assert found.repaired
+    assert found.hits
 
 
 @pytest.mark.requirement("L9")
