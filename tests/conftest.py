@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,13 +47,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Rubbish is looked for less often, and never among modules and collected tests: one eighth of all processor time.
 gc.set_threshold(50_000)
 
+_PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+
 
 def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-os.environ["KINGLY_EMBEDDER"] = "none"  # as in every test, for what a module's fixtures start
-_PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+def pytest_configure(config: pytest.Config) -> None:
+    """For what a module's fixtures start, which no test isolates."""
+    os.environ["KINGLY_EMBEDDER"] = "none"
+    os.environ["XDG_DATA_HOME"] = folder = tempfile.mkdtemp(prefix="kingly-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from kingly_memory import InvalidInput, KinglyMemoryError, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory.home.place import user_data_folder
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -394,3 +395,12 @@ async def test_status_asks_the_store_nothing_on_the_event_loops_thread(
             assert status["memories"]["total"] == 1
             assert asked_on
             assert threading.get_ident() not in asked_on
+
+
+@pytest.fixture(scope="module")
+def data_of_a_module() -> Path:
+    return user_data_folder()
+
+
+def test_what_a_modules_fixtures_open_is_not_noted_in_the_developers_own_folder(data_of_a_module: Path) -> None:
+    assert data_of_a_module.parent.name.startswith("kingly-tests-")
