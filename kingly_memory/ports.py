@@ -962,7 +962,6 @@ class Searcher(Protocol):
 # --- models ---------------------------------------------------------------------------------------------------------
 
 
-@runtime_checkable
 class Embedder(Protocol):
     """Turns texts into vectors that are near each other when the texts mean alike. Used by several threads."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import EllipsisType
@@ -118,7 +118,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             raise InvalidInput("settings", f"expected Settings, not {type(settings).__name__}")
         if not isinstance(clock, Clock | None):
             raise InvalidInput("clock", f"expected a Clock, not {type(clock).__name__}")
-        if not isinstance(embedder, Embedder | Callable | None):
+        if embedder is not None and not callable(embedder) and not hasattr(type(embedder), "embed"):
             expected = "expected a function that gives texts a vector each, or an Embedder"
             raise InvalidInput("embedder", f"{expected}, not {type(embedder).__name__}")
         watching: list[Any] = validation.listed("observers", observers, object)

@@ -257,7 +257,7 @@ def stats_lines(stats: JsonObject, _: Options) -> list[str]:
         "strength": strengths,
         "archive": counted(stats["archived"], "memory"),
         "moves": f"{ups:,} up and {downs:,} down in the last hour",
-        "searches": f"{rate} (those of this command line count where a remote is asked)",
+        "searches": f"{rate} (a search of the command line counts if it asks a remote)",
         "surprise": f"{stats['avg_surprise_score']:.2f} on average: how much more useful memories were than predicted",
     }
     return facts(rows.items())

@@ -100,11 +100,14 @@ class Vectors:
 
     def search(self, space: str) -> MeaningSearch:
         """The search of a project. Its vectors are read in the background once it is asked."""
-        incarnation = self._incarnation
-        if (now_s := time.monotonic()) >= self._looked_s + _RESTORED_S:
-            incarnation, self._looked_s = self._store.reader.facet(HOME, INCARNATION), now_s
+        looks = (now_s := time.monotonic()) >= self._looked_s + _RESTORED_S
+        incarnation = self._store.reader.facet(HOME, INCARNATION) if looks else None
         with self._lock:
-            if incarnation != self._incarnation:  # the store was restored: it lacks vectors, and gives places anew
+            if looks:
+                self._looked_s = now_s
+            if (
+                looks and incarnation != self._incarnation
+            ):  # the store was restored: it lacks vectors, and gives places anew
                 self._incarnation, self._is_complete = incarnation, False
                 self._searches.clear()
                 self._is_woken.set()

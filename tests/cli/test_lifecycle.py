@@ -157,7 +157,7 @@ def test_stats_are_a_screen_for_a_person_and_figures_for_a_program(run: Run) -> 
     said = run("stats").out
     assert "tiers     1 fast · 0 medium · 0 slow · 0 glacial" in said
     assert "strength  1 strong · 0 normal · 0 weak · 0 forgettable" in said
-    assert "searches  none counted yet (those of this command line count where a remote is asked)" in said
+    assert "searches  none counted yet (a search of the command line counts if it asks a remote)" in said
     assert run("stats", "--json").json["tier_counts"]["fast"] == 1
 
 

@@ -565,6 +565,27 @@ def test_words_that_too_many_memories_hold_are_left_out_where_a_rarer_one_is_ask
     assert [one[:5] for one in hub.found("tea saucer")] == ["word0"]
 
 
+def test_two_forms_of_one_word_weigh_as_one(hubs: list[Hub]) -> None:
+    hubs[0]("store_many", memories=[{"content": f"deploy {number}"} for number in range(40)])
+    hubs[0]("store_many", memories=[{"content": f"server {number}"} for number in range(5)])
+    found = hubs[0].found("deploy deploys deployed server")
+    assert sum("server" in one for one in found) == 5
+
+
+def test_of_one_word_more_is_looked_at_than_the_shortest(hubs: list[Hub]) -> None:
+    said = "tea tea tea tea tea tea tea tea room"
+    hubs[0]("store_memory", content=said)
+    hubs[0]("store_many", memories=[{"content": f"tea {number}"} for number in range(30)])
+    assert hubs[0].found("tea")[0] == said
+
+
+def test_a_long_memory_is_found_by_a_piece_of_a_script_without_spaces(hubs: list[Hub]) -> None:
+    long = "机房的温度每天都要记录。" * 600 + "数据库在星期二备份。" + "机房的温度每天都要记录。" * 600
+    hubs[0]("store_memory", content=long)
+    hubs[0]("store_memory", content="花园里的猫")
+    assert hubs[0].found("备份") == [long]
+
+
 def test_pages_of_matches_follow_each_other_and_the_first_comes_with_how_many_there_are(hubs: list[Hub]) -> None:
     hubs[0]("store_many", memories=[{"content": f"tea {'of the house ' * number}"} for number in range(9)])
     query, reader = Query("tea house", APP), hubs[0].store.reader

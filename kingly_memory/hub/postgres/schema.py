@@ -20,7 +20,7 @@ _LOCK = 0x6B6D_0001
 """Any number that no other program's advisory lock has."""
 
 POSITIONS = 2**20
-"""How many a space takes at a time: a number of `km_position`, and those that follow."""
+"""How many a space takes at a time: it begins with the number that `km_position` gives."""
 
 STEPS = (
     (

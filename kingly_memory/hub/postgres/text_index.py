@@ -37,6 +37,9 @@ _USUAL = Corpus(10_000, 20.0)
 """What decides only who is looked at closely needs no better figures."""
 _PASSAGES = 200
 """That are looked at, of which several may be of one memory."""
+_OF_ONE_WORD = 40
+"""Memories that are handed over at least where one word is asked for: to the index, which counts a word once, they
+differ in their length alone."""
 _SYMBOL = re.compile(r"[^\w\s\x00-\x7f]")
 
 _FOUND = f"""
@@ -51,7 +54,9 @@ WITH held AS MATERIALIZED (
 ), best AS MATERIALIZED (
   SELECT position, start, sum(worth / (1 + {SATURATION}::float8
     * (1 - {LENGTH}::float8 + {LENGTH}::float8 * size / {_USUAL.mean_words}::float8))) AS score
-  FROM held JOIN counted USING (number) WHERE %s::text[] IS NULL OR type = ANY(%s) GROUP BY position, start
+  FROM held JOIN counted USING (number)
+  WHERE (%s::text[] IS NULL OR type = ANY(%s)) AND NOT EXISTS (SELECT FROM counted WHERE rows >= %s::bigint)
+  GROUP BY position, start
 )
 SELECT 'term' AS what, number, rows AS position, 0::float8 AS score, NULL AS record, NULL AS status FROM counted
 UNION ALL SELECT 'corpus', live, sequence, words / greatest(live, 1)::float8, NULL, NULL FROM km_scope WHERE space = %s
@@ -102,7 +107,7 @@ class TextIndex:
         self, query: Query, terms: Sequence[str], most: int, deadline_s: float = 0.0, *, page: int = 0
     ) -> Counted:
         """What is found comes along where all that hold a term were counted, and so weighed."""
-        counted, passages, matches = self._found(query, terms, most, page)
+        counted, passages, matches = self._found(query, terms, most, page, in_texts=(_WHOLE, _PASSAGE))
         is_all = max(counted.rows_with.values(), default=0) < most
         return counted._replace(found=(passages, matches)) if is_all else counted
 
@@ -116,13 +121,13 @@ class TextIndex:
         *,
         rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
-        return self._found(query, terms, None, limit, offset)[2]
+        return self._found(query, terms, None, limit, offset, in_texts=(_WHOLE,))[2]
 
     def passages(self, query: Query, terms: Sequence[str], limit: int, deadline_s: float) -> Passages:
-        return self._found(query, terms, None, 0)[1]
+        return self._found(query, terms, None, 0, in_texts=(_PASSAGE,))[1]
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
-        _, passages, matches = self._found(query, pieces, None, limit)
+        _, passages, matches = self._found(query, pieces, None, limit, in_texts=(_WHOLE, _PASSAGE))
         long = self.rows_at([*passages][:limit], deadline_s)
         return matches._replace(found=(*matches.found, *(Match(row, passages[row.position][1]) for row in long)))
 
@@ -141,19 +146,32 @@ class TextIndex:
         return [found[position] for position in positions if position in found]
 
     def _found(
-        self, query: Query, terms: Sequence[str], most: int | None, limit: int, offset: int = 0
+        self,
+        query: Query,
+        terms: Sequence[str],
+        most: int | None,
+        limit: int,
+        offset: int = 0,
+        *,
+        in_texts: Sequence[str],
     ) -> tuple[Counted, Passages, Matches]:
-        """The terms counted, the best passages, and that page of memories. No more than `most` texts of each term are
-        looked at."""
+        """The terms counted, the best passages, and that page of memories; nothing is found where `most` texts or more
+        hold a term: no more of them are looked at. `in_texts`: the marks of what the words may stand in."""
         kinds = None if query.types is None else [one.value for one in query.types]
-        asked = ";".join(_asked(query.space, term) for term in terms)  # a list takes longer to send
-        values = (asked, query.space, most, kinds, kinds, query.space, _PASSAGES, limit, offset)
+        alike: dict[str, list[str]] = {}
+        for term in terms:  # what has the same stem is one word
+            alike.setdefault(_asked(query.space, term, in_texts), []).append(term)
+        same = [*alike.values()]
+        if limit and len(alike) == 1:
+            limit = max(limit, _OF_ONE_WORD)
+        asked = ";".join(alike)  # a list takes longer to send
+        values = (asked, query.space, most, kinds, kinds, most, query.space, _PASSAGES, limit, offset)
         counts, corpus, last_change = dict.fromkeys(terms, 0), Corpus(0, 0.0), 0
         passages, found = dict[int, tuple[int, float]](), list[tuple[Any, ...]]()
         for what, number, position, score, record, status in self._all(_FOUND, values):
             match what:
                 case "term":
-                    counts[terms[number - 1]] = position
+                    counts |= dict.fromkeys(same[number - 1], position)
                 case "corpus":
                     corpus, last_change = Corpus(number, score), position
                 case "passage":
@@ -167,14 +185,14 @@ class TextIndex:
         return counted, passages, Matches(matches, at_end=len(found) < limit)
 
 
-def _asked(space: str, asked: str) -> str:
+def _asked(space: str, asked: str, in_texts: Sequence[str]) -> str:
     """What finds the texts that hold a word or a piece; a text without either finds nothing."""
     if not has_unbroken(asked):
         ending, found = "", _tokens(asked)
     else:
         ending, found = "" if asked[1:] else ":*", {asked[at : at + 2] for at in range(max(len(asked) - 1, 1))}
     mark = digest(space)[:_MARK]
-    expressions = (" & ".join(f"'{kind}{mark}{token}'{ending}" for token in found) for kind in (_WHOLE, _PASSAGE))
+    expressions = (" & ".join(f"'{kind}{mark}{token}'{ending}" for token in sorted(found)) for kind in in_texts)
     return " | ".join(filter(None, expressions))
 
 

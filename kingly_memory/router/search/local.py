@@ -181,7 +181,7 @@ class LocalSearch(Visible):
         rare = {word: counted[word] for word, rows in looked_up.items() if rows <= COMMON}
         repairs = {word: next(iter(longer)) for word, longer in completed.items()}
         repairs |= {word: meant.word for word, meant in repaired.items()}
-        by_these = None if repairs else first.found
+        by_these = None if repairs or 0 < len(rare) < len(looked_up) else first.found
         asked = tuple(rare or looked_up), tuple(found.values()), pieces
         return Wording(*asked, repairs, cut, first.corpus, rare or None, by_these, first.last_change)
 
