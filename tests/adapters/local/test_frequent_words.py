@@ -4,6 +4,7 @@ none is lost where there is time."""
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def test_without_the_older_ones_that_hold_one_frequent_word_alone_the_best_are_t
     for name, value in (("FEW", -1), ("FREQUENT", frequent), ("LATEST", latest)):
         monkeypatch.setattr(text_index, name, value)
 
-    def found(**how: dict[str, int]) -> dict[str, Match]:
+    def found(**how: Mapping[str, int]) -> dict[str, Match]:
         page = shared.reader.matches(ask(project=a), terms, limit, 0, soon(), **how)
         return {match.row.memory.id: match for match in page.found}
 
