@@ -560,6 +560,8 @@ def test_words_that_too_many_memories_hold_are_left_out_where_a_rarer_one_is_ask
     hub("store_memory", content="coffee at four")
     assert hub.found("tea coffee") == ["coffee at four"]
     assert len(hub.found("tea")) == 5
+    hub("store_many", memories=[{"content": f"they {form} home"} for form in ("go", "goes", "gone", "went")])
+    assert hub.found("went coffee") == ["coffee at four"]
     long = " ".join(f"word{number}" for number in range(2_000))
     hub("store_memory", content=f"{long} tea and a saucer {long}")
     assert [one[:5] for one in hub.found("tea saucer")] == ["word0"]

@@ -181,9 +181,10 @@ class LocalSearch(Visible):
         rare = {word: counted[word] for word, rows in looked_up.items() if rows <= COMMON}
         repairs = {word: next(iter(longer)) for word, longer in completed.items()}
         repairs |= {word: meant.word for word, meant in repaired.items()}
-        by_these = None if repairs or 0 < len(rare) < len(looked_up) else first.found
+        # What came along was found by all words, as they were typed.
+        page = None if repairs or 0 < len(rare) < len(looked_up) else first.found
         asked = tuple(rare or looked_up), tuple(found.values()), pieces
-        return Wording(*asked, repairs, cut, first.corpus, rare or None, by_these, first.last_change)
+        return Wording(*asked, repairs, cut, first.corpus, rare or None, page, first.last_change)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> Counted:
         """In how many rows each word stands; common is what there was no time to count."""
