@@ -397,6 +397,29 @@ async def test_status_asks_the_store_nothing_on_the_event_loops_thread(
             assert threading.get_ident() not in asked_on
 
 
+class Counting:
+    """What embeds texts, though it is no subclass; it says how often its name was asked for."""
+
+    dimensions, is_light, speaks, floor, scale, asked = 1, True, False, 0.1, 1.0, 0
+
+    @property
+    def name(self) -> str:
+        self.asked += 1
+        return "counting"
+
+    def embed(self, texts: list[str], *, is_question: bool = False) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+    def close(self) -> None: ...
+
+
+async def test_opening_asks_an_embedder_for_nothing(tmp_path: Path) -> None:
+    embedder: Any = Counting()
+    router = MemoryRouter.open(tmp_path / "home", False, project="app", embedder=embedder)
+    assert embedder.asked == 0
+    await router.close()
+
+
 @pytest.fixture(scope="module")
 def data_of_a_module() -> Path:
     return user_data_folder()
