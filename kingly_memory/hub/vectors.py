@@ -105,9 +105,8 @@ class Vectors:
         with self._lock:
             if looks:
                 self._looked_s = now_s
-            if (
-                looks and incarnation != self._incarnation
-            ):  # the store was restored: it lacks vectors, and gives places anew
+            # The store was restored: it lacks vectors, and gives places anew.
+            if looks and incarnation != self._incarnation:
                 self._incarnation, self._is_complete = incarnation, False
                 self._searches.clear()
                 self._is_woken.set()
