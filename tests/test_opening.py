@@ -410,8 +410,6 @@ class Counting:
     def embed(self, texts: list[str], *, is_question: bool = False) -> list[list[float]]:
         return [[1.0] for _ in texts]
 
-    def close(self) -> None: ...
-
 
 async def test_opening_asks_an_embedder_for_nothing(tmp_path: Path) -> None:
     embedder: Any = Counting()

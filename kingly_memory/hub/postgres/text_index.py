@@ -17,6 +17,7 @@ from kingly_memory.adapters.local.rows import digest
 from kingly_memory.models import Memory, Query
 from kingly_memory.ports import Beside, Corpus, Counted, Match, Matches, Passages, Row
 from kingly_memory.retrieval.lexical import LENGTH, SATURATION, UNSEEN_ROWS
+from kingly_memory.router.search.local import PASSAGES
 from kingly_memory.text.passages import searchable_passages
 from kingly_memory.text.writing import has_unbroken, stem, unbroken_runs, without_marks, without_unbroken, words
 
@@ -35,8 +36,6 @@ _MARK, _LONGEST = 5, 64
 """Characters of a space's digest, and of a word."""
 _USUAL = Corpus(10_000, 20.0)
 """What decides only who is looked at closely needs no better figures."""
-_PASSAGES = 200
-"""That are looked at, of which several may be of one memory."""
 _OF_ONE_WORD = 40
 """Memories that are handed over at least where one word is asked for: to the index, which counts a word once, they
 differ in their length alone."""
@@ -165,7 +164,7 @@ class TextIndex:
         if limit and len(alike) == 1:
             limit = max(limit, _OF_ONE_WORD)
         asked = ";".join(alike)  # a list takes longer to send
-        values = (asked, query.space, most, kinds, kinds, most, query.space, _PASSAGES, limit, offset)
+        values = (asked, query.space, most, kinds, kinds, most, query.space, PASSAGES, limit, offset)
         counts, corpus, last_change = dict.fromkeys(terms, 0), Corpus(0, 0.0), 0
         passages, found = dict[int, tuple[int, float]](), list[tuple[Any, ...]]()
         for what, number, position, score, record, status in self._all(_FOUND, values):
