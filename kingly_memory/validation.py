@@ -309,6 +309,18 @@ def mended(text: str) -> str:
     return text
 
 
+def mended_tree(value: Any) -> Any:
+    """A JSON value in which every text can be encoded. Raises RecursionError for one that is nested too deeply to be
+    checked."""
+    if isinstance(value, str):
+        return mended(value)
+    if isinstance(value, dict):
+        return {mended_tree(name): mended_tree(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [mended_tree(one) for one in value]
+    return value
+
+
 def label(name: str, value: object) -> str | None:
     """A short single-line text (key, title, context id, agent, project) or None. Never part of a path."""
     if value is None:

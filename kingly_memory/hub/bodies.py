@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kingly_memory.hub.access import CALLER, Gate, Refusal
 from kingly_memory.observe import log
-from kingly_memory.validation import mended
+from kingly_memory.validation import mended_tree
 
 if TYPE_CHECKING:
     from mcp.types import JSONRPCMessage
@@ -172,15 +172,3 @@ def mended_body(body: bytes) -> bytes:
         return json.dumps(mended_tree(json.loads(body)), ensure_ascii=False, separators=(",", ":")).encode()
     except (ValueError, RecursionError):
         return body
-
-
-def mended_tree(value: Any) -> Any:
-    """A JSON value in which every text can be encoded. Raises RecursionError for one that is nested too deeply to be
-    checked."""
-    if isinstance(value, str):
-        return mended(value)
-    if isinstance(value, dict):
-        return {mended_tree(name): mended_tree(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [mended_tree(one) for one in value]
-    return value

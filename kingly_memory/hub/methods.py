@@ -11,15 +11,13 @@ from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from kingly_memory.attention.ratings import KEPT
 from kingly_memory.cognition.links import LinkType
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, JsonObject, MemoryType
-from kingly_memory.validation import RESULTS_LIMIT, mended
-
-Text = Annotated[str, AfterValidator(mended)]
-"""JSON can hold lone surrogates and the store cannot."""
+from kingly_memory.validation import RESULTS_LIMIT, mended, mended_tree
 
 MOST_AT_ONCE = 500
 """Memories in one `store_many`, or documents in one `put_documents`."""
@@ -32,7 +30,7 @@ _A_KIND = {"anyOf": [_KIND, {"type": "null"}]}
 _SOME_KINDS = {"anyOf": [{"type": "array", "items": _KIND}, _KIND, {"type": "null"}]}
 
 Kind = Annotated[
-    Text | None,
+    str | None,
     Field(
         description="semantic for facts, procedural for how things are done, episodic for what happened, working for "
         "what only one task needs; semantic when it is left out",
@@ -44,13 +42,23 @@ Facts = Annotated[
     Field(description="Further facts, returned as they are; `significance`, `confidence` and `context_id` are used"),
 ]
 Key = Annotated[
-    Text | None, Field(description="Names this change: sent again, it has no second effect and gets the first answer")
+    str | None, Field(description="Names this change: sent again, it has no second effect and gets the first answer")
 ]
 Content = Annotated[
-    Text,
+    str,
     Field(description="The text; or a JSON object with the text under `content` and its record under `metadata`"),
 ]
-MemoryRef = Annotated[Text, Field(description="The id that storing it returned")]
+
+
+def _id(value: str) -> str:
+    """No text of PostgreSQL holds NUL, and none could be asked for."""
+    if "\0" in value:
+        raise PydanticCustomError("nul", "contains a NUL character, which no id has")
+    return value
+
+
+Id = Annotated[str, AfterValidator(_id)]
+MemoryRef = Annotated[Id, Field(description="The id that storing it returned")]
 
 
 METHODS: dict[str, type[Request]] = {}
@@ -133,11 +141,11 @@ class ForgetMemory(Request):
     says = "Empty a memory and take it out of every answer, by its id or by the key it was stored with."
     destroys = repeatable = True
 
-    memory_id: Annotated[Text | None, Field(description="The id that storing it returned")] = None
-    store_key: Annotated[Text | None, Field(description="The idempotency key it was stored with")] = None
+    memory_id: Annotated[Id | None, Field(description="The id that storing it returned")] = None
+    store_key: Annotated[str | None, Field(description="The idempotency key it was stored with")] = None
     purge: Annotated[bool, Field(description="Leave no byte of it in the server's files either")] = False
     forgotten_at: Annotated[
-        Text | None, Field(description="When, in ISO 8601: a text that was said later stays; left out: now")
+        str | None, Field(description="When, in ISO 8601: a text that was said later stays; left out: now")
     ] = None
     idempotency_key: Key = None
 
@@ -149,7 +157,7 @@ class ListChanges(Request):
     )
     reads = True
 
-    since: Annotated[Text | None, Field(description="`until` of an earlier answer; left out: from the first on")] = None
+    since: Annotated[str | None, Field(description="`until` of an earlier answer; left out: from the first on")] = None
     documents: Annotated[bool, Field(description="The documents of the project instead of its memories")] = False
     limit: Annotated[int, Field(ge=1, le=1000, description="How many at most")] = 500
 
@@ -159,11 +167,11 @@ class SearchSemanticMemories(Request):
     says = "Find the memories that answer a question, best first."
     reads = True
 
-    query: Annotated[Text, Field(description="What to look for, in plain words")]
+    query: Annotated[str, Field(description="What to look for, in plain words")]
     limit: Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most")] = 10
     threshold: Annotated[float, Field(ge=-1, le=1, description="Least similarity of a result")] = 0.0
     memory_types: Annotated[
-        list[Text] | Text | None, Field(description="Only these types", json_schema_extra=_SOME_KINDS)
+        list[str] | str | None, Field(description="Only these types", json_schema_extra=_SOME_KINDS)
     ] = None
 
 
@@ -172,7 +180,7 @@ class GetWorkingMemory(Request):
     says = "Read the memories of type working, of one context or of all, the latest first."
     reads = True
 
-    context_filter: Annotated[Text | None, Field(description="A context id; left out, every context")] = None
+    context_filter: Annotated[str | None, Field(description="A context id; left out, every context")] = None
 
 
 class GetLinkedMemories(Request):
@@ -180,7 +188,7 @@ class GetLinkedMemories(Request):
     says = "Read the links of some memories, and the memories at their other ends."
     reads = True
 
-    memory_ids: Annotated[list[Text], Field(description="Ids of memories")]
+    memory_ids: Annotated[list[Id], Field(description="Ids of memories")]
 
 
 class RecordThought(Request):
@@ -189,11 +197,11 @@ class RecordThought(Request):
     title = "Record a thought"
     says = "Store a step of reasoning, where it is found like any other memory."
 
-    content: Annotated[Text, Field(description="The thought")]
-    thought_type: Annotated[Text, Field(description="What kind of thought it is")] = "inference"
-    chain_id: Annotated[Text | None, Field(description="The chain it belongs to")] = None
-    parent_thought_id: Annotated[Text | None, Field(description="The thought it follows from")] = None
-    context_id: Annotated[Text | None, Field(description="The conversation or task it belongs to")] = None
+    content: Annotated[str, Field(description="The thought")]
+    thought_type: Annotated[str, Field(description="What kind of thought it is")] = "inference"
+    chain_id: Annotated[str | None, Field(description="The chain it belongs to")] = None
+    parent_thought_id: Annotated[str | None, Field(description="The thought it follows from")] = None
+    context_id: Annotated[str | None, Field(description="The conversation or task it belongs to")] = None
     metadata: Facts = None
     record: Annotated[JsonObject | None, Field(description="The whole record, for answers to echo")] = None
     idempotency_key: Key = None
@@ -207,10 +215,10 @@ class CreateMemoryLink(Request):
     source_memory_id: MemoryRef
     target_memory_id: MemoryRef
     link_type: Annotated[
-        Text, Field(description="What the source is to the target", json_schema_extra={"enum": [*LinkType]})
+        str, Field(description="What the source is to the target", json_schema_extra={"enum": [*LinkType]})
     ] = LinkType.RELATED.value
     strength: Annotated[float, Field(ge=0, le=1, description="How strong the link is")] = 1.0
-    description: Annotated[Text | None, Field(description="What the link means")] = None
+    description: Annotated[str | None, Field(description="What the link means")] = None
     idempotency_key: Key = None
 
 
@@ -241,7 +249,7 @@ class PutDocument(Request):
     name: Annotated[
         str, Field(pattern="^[0-9a-f]{32}$", description="Half of the SHA-256 of its namespace and key, as a JSON list")
     ]
-    at: Annotated[Text, Field(description="When it was written or removed, in ISO 8601")]
+    at: Annotated[str, Field(description="When it was written or removed, in ISO 8601")]
     document: Annotated[
         JsonObject | None,
         Field(description="`place` (its namespace and key in one list), `created_at`, `expires_at`, `ttl_s`"),
@@ -253,7 +261,7 @@ class PutDocument(Request):
     part: Annotated[int, Field(ge=0, lt=PARTS, description="Which part this is, from 0 on")] = 0
     parts: Annotated[int, Field(ge=1, le=PARTS, description="How many parts there are")] = 1
     based_on: Annotated[
-        Text | None, Field(description="The `state` that was replaced; empty: by time alone; left out: there was none")
+        str | None, Field(description="The `state` that was replaced; empty: by time alone; left out: there was none")
     ] = None
     purge: Annotated[bool, Field(description="Leave no byte of it in the server's files either")] = False
     ended: Annotated[bool, Field(description="It ended by itself: let go of it, where it is `based_on` still")] = False
@@ -283,8 +291,8 @@ class GetDocument(Request):
     says = "Read a part of the content of a document, as `list_changes` has named it."
     reads = True
 
-    memory_id: Annotated[Text, Field(description="Its id in `list_changes`")]
-    digest: Annotated[Text, Field(description="Its `digest` there")]
+    memory_id: Annotated[Id, Field(description="Its id in `list_changes`")]
+    digest: Annotated[str, Field(description="Its `digest` there")]
     part: Annotated[int, Field(ge=0, lt=PARTS, description="Which part, from 0 on")] = 0
 
 
@@ -308,7 +316,10 @@ def parsed(method: object, params: object, idempotency_key: str | None = None) -
         raise InvalidInput("params", "expected a JSON object")
     if given.get("idempotency_key") is None and idempotency_key is not None:
         given = {**given, "idempotency_key": idempotency_key}
-    return checked(model, given)
+    try:
+        return checked(model, mended_tree(given))  # JSON can hold lone surrogates and the store cannot
+    except RecursionError:
+        raise InvalidInput("params", "is nested too deeply") from None
 
 
 def checked(model: type[R], given: JsonObject) -> R:

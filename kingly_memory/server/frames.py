@@ -18,7 +18,8 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from kingly_memory.hub.bodies import NO_MESSAGE, STRANGE_ID, has_strange_id, mended_tree
+from kingly_memory.hub.bodies import NO_MESSAGE, STRANGE_ID, has_strange_id
+from kingly_memory.validation import mended_tree
 
 ENDS_BYTES = 4_096
 """How much of the beginning and of the end of a message is looked at for its id when it cannot be read."""

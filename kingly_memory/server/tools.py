@@ -11,9 +11,9 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from kingly_memory.api.declared import VERBS
 from kingly_memory.declare import NOT_GIVEN, Parameter, Verb
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hub.bodies import mended_tree
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import FLAGS
+from kingly_memory.validation import mended_tree
 
 TOOLSETS = {
     "memory": "store, search, read and forget memories; the working context; tasks and their outcomes",

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from kingly_memory.hub.bodies import mended_body, mended_tree
+from kingly_memory.hub.bodies import mended_body
 from kingly_memory.server import frames
 from kingly_memory.server.frames import ENDS_BYTES, Unreadable, request_id, too_long
 from kingly_memory.server.stdio import TooLong, lines
+from kingly_memory.validation import mended_tree
 
 ANY_TEXT = st.text(st.characters())
 """Lone surrogates and NUL included."""

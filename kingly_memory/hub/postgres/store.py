@@ -220,9 +220,6 @@ class _PostgresLookups(rows.SqlLookups):
         "CROSS JOIN LATERAL (SELECT * FROM km_facet WHERE name = n.name AND owner = o.owner OFFSET 0) AS f"
     )
 
-    def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        return None if "\0" in key else super().id_of_key(space, key)  # no text of PostgreSQL has one
-
 
 class PostgresTransaction(_PostgresLookups):
     """What a hub's changes use of `ports.Transaction`. They save memories of those spaces, whose feeds it locks."""
