@@ -467,9 +467,15 @@ def until_moment(name: str, value: object) -> datetime | None:
 
 def detail(value: object) -> Detail:
     """How much of each hit was asked for."""
-    if not isinstance(value, str) or value not in DETAILS:
-        raise InvalidInput("detail", f"{shown(value)!r} is unknown; choose one of {', '.join(DETAILS)}")
-    return DETAILS[value]
+    return DETAILS[one_of("detail", value, DETAILS)]
+
+
+def one_of(name: str, value: object, choices: Iterable[str]) -> str:
+    """One of these texts."""
+    names = tuple(map(str, choices))
+    if not isinstance(value, str) or value not in names:
+        raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {', '.join(names)}")
+    return value
 
 
 def shown(value: object) -> str:
@@ -505,8 +511,7 @@ def choice(
             return choices(value)
         except ValueError:
             pass  # `suppress` takes longer than all else here, for every store
-    names = ", ".join([*(str(choice) for choice in choices), *aliases])
-    raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {names}")
+    return choices(one_of(name, value, (*choices, *aliases)))  # which refuses it
 
 
 def checked_metadata(value: object) -> JsonObject:

@@ -102,10 +102,7 @@ class ExperienceRules:
         validation.share("consolidation_threshold", self.consolidation_threshold)
         if not validation.share("decay_rate", self.decay_rate):
             raise InvalidInput("decay_rate", "must be above 0 and at most 1")
-        choices = get_args(Scoring)
-        if self.scoring not in choices:
-            problem = f"{validation.shown(self.scoring)!r} is unknown; choose one of {', '.join(choices)}"
-            raise InvalidInput("scoring", problem)
+        validation.one_of("scoring", self.scoring, get_args(Scoring))
 
     def lasts(self, item: MemoryItem) -> bool:
         return item.importance >= self.consolidation_threshold

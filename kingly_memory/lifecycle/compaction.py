@@ -19,12 +19,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.decay import DAY_S
 from kingly_memory.models import JsonObject
 from kingly_memory.plain import Plain
 from kingly_memory.text.topics import Topic, alike, merged
-from kingly_memory.validation import shown
+from kingly_memory.validation import one_of
 
 NORMAL = "normal"
 
@@ -50,9 +49,7 @@ COMPACTION_STRATEGIES: Mapping[str, CompactionStrategy] = MappingProxyType(
 
 def strategy(name: object) -> CompactionStrategy:
     """The strategy of that name. Raises InvalidInput."""
-    if isinstance(name, str) and name in COMPACTION_STRATEGIES:
-        return COMPACTION_STRATEGIES[name]
-    raise InvalidInput("strategy", f"{shown(name)!r} is unknown; choose one of {', '.join(COMPACTION_STRATEGIES)}")
+    return COMPACTION_STRATEGIES[one_of("strategy", name, COMPACTION_STRATEGIES)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from itertools import chain
 
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.decay import SEEDS_RULES, StrengthRules
@@ -65,10 +64,7 @@ class Policies:
         """The policies of those names, or of that one, or the usual ones. Raises InvalidInput."""
         wanted = tuple(usual) if names is None else validation.texts("policies", names)
         for name in wanted:
-            if name not in POLICIES:
-                raise InvalidInput(
-                    "policies", f"{validation.shown(name)!r} is unknown; choose of {', '.join(POLICIES)}"
-                )
+            validation.one_of("policies", name, POLICIES)
         return cls(tuple(name for name in POLICIES if name in wanted), strength, tiers)
 
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Results, RetrievalMode
 from kingly_memory.retrieval.fusion import is_ours, local_places
 from kingly_memory.retrieval.repeats import groups
@@ -122,11 +121,7 @@ def mode_of(query: str, mode: object, default: RetrievalMode, *, is_aware: bool)
     if mode is None:
         return RetrievalMode.SIMILARITY, "asked for"
     if mode != AUTO:
-        modes = [str(member) for member in RetrievalMode]
-        if not isinstance(mode, str) or mode not in modes:
-            problem = f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(modes)}, {AUTO}"
-            raise InvalidInput("mode", problem)
-        return RetrievalMode(mode), "asked for"
+        return RetrievalMode(validation.one_of("mode", mode, (*RetrievalMode, AUTO))), "asked for"
     if not is_aware:
         return default, "the default, since mode_aware is off"
     inference = inferred(query, default)

@@ -435,9 +435,7 @@ class View:
 
         states = validation.texts("states", states)
         for state in states:
-            if state not in OUTBOX_STATES:
-                problem = f"{validation.shown(state)!r} is unknown; choose one of {', '.join(OUTBOX_STATES)}"
-                raise InvalidInput("states", problem)
+            validation.one_of("states", state, OUTBOX_STATES)
 
         reader, now_s, found = self._store.reader, self._now_s(), []
         for route in self.routes(remote):

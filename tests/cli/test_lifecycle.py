@@ -73,7 +73,7 @@ def test_policies_may_be_several_and_tiers_show_their_moves(run: Run) -> None:
 @pytest.mark.parametrize(
     ("argv", "field", "words"),
     [
-        (["sweep", "--policy", "dust"], "policies", "'dust' is unknown; choose of lifetimes, strength, tiers"),
+        (["sweep", "--policy", "dust"], "policies", "'dust' is unknown; choose one of lifetimes, strength, tiers"),
         (["sweep", "--undo", "--dry-run"], "dry_run", "does not go with --undo"),
         (["sweep", "--undo", "--policy", "tiers"], "policy", "does not go with --undo"),
         (["weak", "--limit", "0"], "limit", "limit"),

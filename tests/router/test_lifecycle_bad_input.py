@@ -40,7 +40,7 @@ async def memory(store: Interrupted, clock: ManualClock) -> AsyncIterator[Memory
     ("verb", "says"),
     [
         (lambda memory: memory.compact("brutal"), "'brutal' is unknown; choose one of gentle, normal, aggressive"),
-        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
+        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose one of lifetimes, strength, tiers"),
         (lambda memory: memory.search("x", mode="telepathy"), "mode: .*telepathy.*"),
         (lambda memory: memory.compress_and_learn("x", level="tiny"), "'tiny' is unknown; choose one of none, light"),
         (lambda memory: memory.compress_and_learn("x", "gossip"), "'gossip' cannot be learned as"),

@@ -118,7 +118,7 @@ async def test_successes_lift_a_memory_by_one_tier(memory: MemoryRouter, clock: 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
+        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose one of lifetimes, strength, tiers"),
         (lambda memory: memory.reinforce("nobody"), "nothing is stored under 'nobody'"),
         (
             lambda memory: memory.continuum.update_outcome(["there", "nobody"], success=False),

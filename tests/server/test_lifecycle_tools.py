@@ -122,7 +122,7 @@ async def test_what_a_tool_cannot_take_is_one_sentence(tmp_path: Path) -> None:
         ("alma_compress_and_learn", {"content": TEXT, "memory_type": "gossip"}, "memory_type: 'gossip' cannot be"),
         ("alma_compress_and_learn", {"content": TEXT, "project_id": "x"}, "project_id: 'x' is not the project"),
         ("alma_compress_and_learn", {"content": TEXT, "agent": "eve"}, "agent: this server speaks for no agent"),
-        ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose of lifetimes, "),
+        ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose one of lifetimes, "),
         ("memory_restore", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
         ("get_memory_stats", {"x": 1}, "x: unknown argument; get_memory_stats takes no arguments"),
     ]
