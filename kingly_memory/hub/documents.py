@@ -72,8 +72,11 @@ class Documents:
         puts = [(_Place(space, request.name), _text(request, now), request) for request in requests]
 
         def put(tx: Transaction, place: _Place, text: _Text, request: PutDocument) -> JsonObject:
-            kept = None if request.document is None else _arrive(tx, place.id, request)
-            return kept or {"memory_id": place.id, "state": _decide(tx, place, text, request, now)}
+            if request.document is not None and (kept := _arrive(tx, place.id, request)) is not None:
+                return kept
+            state = _decide(tx, place, text, request, now)
+            _let_go(tx, place.id)
+            return {"memory_id": place.id, "state": state}
 
         def change(tx: Transaction) -> list[JsonObject]:
             return [put(tx, *one) for one in puts]
@@ -137,23 +140,30 @@ def _fields(request: PutDocument, at: datetime) -> JsonObject:
 
 def _arrive(tx: Transaction, memory_id: MemoryId, request: PutDocument) -> JsonObject | None:
     """Keep a part. None with the last one, where all are there."""
+    arriving = {"digest": request.digest, "parts": request.parts}
+    if request.parts > 1 and tx.facet(_ARRIVING, memory_id) != arriving:
+        _let_go(tx, memory_id)
+        tx.set_facet(_ARRIVING, memory_id, arriving)
     tx.set_facet(_PART, _part(memory_id, request.digest, request.part), {"text": request.content})
     if request.parts == 1:
         return None
-    before = tx.facet(_ARRIVING, memory_id)
-    arriving = {"digest": request.digest, "parts": request.parts}
-    if before != arriving:
-        row = tx.row(memory_id)
-        here = "" if row is None else row.memory.metadata["said"].get("digest", "")
-        if before is not None and before["digest"] not in (request.digest, here):
-            _drop(tx, memory_id, before)
-        tx.set_facet(_ARRIVING, memory_id, arriving)
     if request.part + 1 < request.parts:
         return {"held": True}
     if any(tx.facet(_PART, _part(memory_id, request.digest, number)) is None for number in range(request.parts)):
         return {"missing": True}
     tx.set_facet(_ARRIVING, memory_id, None)
     return None
+
+
+def _let_go(tx: Transaction, memory_id: MemoryId) -> None:
+    """Drop the parts of a text that never came whole."""
+    arriving = tx.facet(_ARRIVING, memory_id)
+    if arriving is None:
+        return
+    row = tx.row(memory_id)
+    if row is None or row.memory.metadata["said"].get("digest") != arriving["digest"]:
+        _drop(tx, memory_id, arriving)
+    tx.set_facet(_ARRIVING, memory_id, None)
 
 
 def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, now: datetime) -> str:

@@ -25,7 +25,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
-from kingly_memory.hub.documents import Documents
+from kingly_memory.hub.documents import Documents, documents_of
 from kingly_memory.hub.envelopes import CLOCKS_APART, Envelope, label, opened, sent, wrapped
 from kingly_memory.hub.feed import Feed
 from kingly_memory.hub.grants import ANYBODY, EVERY, Forbidden, QuotaUsedUp
@@ -164,27 +164,26 @@ class Engine:
 
     def check_quota(self, caller: Caller, scope: str, request: Request) -> None:
         """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores. What was stored
-        before under the same idempotency key takes none."""
-        if caller.quota is None:
-            return
+        before under the same idempotency key, or as that document, takes none."""
+        space, keys = scope, list[str | None]()
         if isinstance(request, StoreMany):
             keys = [label(one.get("idempotency_key")) for one in request.memories]
         elif isinstance(request, StoreMemory | RecordThought):
             keys = [label(request.idempotency_key)]
         elif isinstance(request, PutDocument | PutDocuments):
             documents = request.documents if isinstance(request, PutDocuments) else [request]
-            keys = [None for document in documents if document.document is not None and document.based_on is None]
-        else:
+            keys, space = [one.name for one in documents if one.document is not None], documents_of(scope)
+        if caller.quota is None or not keys:
             return
         own, spaces = scope_name(caller.grant.namespace, ""), self._store.reader.counted_spaces().items()
-        kept = sum(count for space, count in spaces if (project_and_user(space)[0] or "").startswith(own))
+        kept = sum(count for one, count in spaces if (project_and_user(one)[0] or "").startswith(own))
         if kept + len(keys) <= caller.quota:
             return
 
         def count_new(tx: Transaction) -> int:
-            return sum(key is None or tx.id_of_key(scope, key) is None for key in keys)
+            return sum(key is None or tx.id_of_key(space, key) is None for key in keys)
 
-        if (added := self._store.write(count_new, scope).result()) and kept + added > caller.quota:
+        if (added := self._store.write(count_new, space).result()) and kept + added > caller.quota:
             raise QuotaUsedUp(caller.quota)
 
     def note(self, caller: Caller, scope: str, request: Request, answer: JsonObject) -> None:

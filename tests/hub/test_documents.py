@@ -294,6 +294,29 @@ async def test_a_sending_that_broke_off_is_sent_again_and_leaves_nothing_at_the_
         assert parts_of(team) == 0
 
 
+@pytest.mark.requirement("D3")
+@pytest.mark.parametrize(
+    ("follows", "parts"),
+    [
+        ({"digest": "1" * 32, "document": {"place": ["users", "note"]}, "content": "short"}, 1),
+        ({"document": None}, 0),
+        ({"document": None, "purge": True}, 0),
+        ({"document": None, "ended": True}, 0),
+    ],
+    ids=["a-short-text", "removed", "purged", "ended"],
+)
+async def test_of_a_text_that_never_came_whole_nothing_stays_when_another_follows(
+    team: Team, follows: JsonObject, parts: int
+) -> None:
+    async with team.machine("laptop"):
+        call = team.wires["laptop"].call
+        said = {"name": name_of(["users"], "note"), "at": "2026-01-01T00:00:00+00:00"}
+        half = {"digest": "0" * 32, "parts": 2, "document": {"place": ["users", "note"]}, "content": "half of it"}
+        assert await call("put_document", {**said, **half}) == {"held": True}
+        await call("put_document", {**said, **follows})
+        assert parts_of(team) == parts
+
+
 def parts_of(team: Team) -> int:
     """How many parts of documents the hub keeps."""
     from kingly_memory.adapters.local.store import DiskStore

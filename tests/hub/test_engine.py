@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from kingly_memory.digests import content_digest
 from kingly_memory.documents import name_of
 from kingly_memory.errors import InvalidInput
+from kingly_memory.hub.access import Caller
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
-from kingly_memory.hub.methods import METHODS
+from kingly_memory.hub.grants import ANYBODY, QuotaUsedUp
+from kingly_memory.hub.methods import METHODS, parsed
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
 from kingly_memory.models import JsonObject, MemoryStatus
 from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.testing import ManualClock
-from tests.hub.stores import Hub
+from tests.hub.stores import APP, Hub
 
 OTHER = scope_name("default", "other")
 
@@ -368,6 +370,24 @@ def test_of_several_memories_each_is_stored_once_or_refused_by_itself(hub: Hub) 
     assert {one["error_code"] for one in (empty, wrong)} == {"INVALID_PARAMETER"}
     assert hub.rows(MemoryStatus.LIVE) == 2
     assert [one["content"] for one in hub.find("coffee")] == ["coffee"]
+
+
+@pytest.mark.requirement("A19")
+@pytest.mark.parametrize("based_on", [None, "", "of nothing"])
+def test_a_new_document_needs_room_whatever_it_is_based_on_and_one_that_is_there_needs_none(
+    hub: Hub, based_on: str | None
+) -> None:
+    def put(key: str) -> None:
+        place = {"place": ["users", key]}
+        said = {"name": name_of(["users"], key), "at": "2026-01-01", "document": place, "digest": "0" * 32}
+        request = parsed("put_document", {**said, "content": "{}", "based_on": based_on})
+        hub.engine.check_quota(Caller(ANYBODY, quota=1), APP, request)
+        hub.engine.answer(APP, request)
+
+    put("ada")
+    put("ada")
+    with pytest.raises(QuotaUsedUp):
+        put("grace")
 
 
 def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
