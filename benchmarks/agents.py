@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.measure import Figure, Goal, Plan, by_words, figure
-from benchmarks.working import resident_bytes
+from benchmarks.measure import Figure, Goal, Plan, by_words, figure, resident_bytes, timed
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition.agent_memory import CognitiveMemory
 
@@ -120,14 +119,6 @@ async def _stored(plan: Plan) -> list[Figure]:
             began = time.perf_counter()
             agent.add_experience(f"Event {number}", number % 10 / 10, number)
             seconds.append(time.perf_counter() - began)
-        stored = await _bare_stores(memory, plan.samples)
+        stores = (memory.store(f"Event {number}", significance=0.3) for number in range(plan.samples))
+        stored = [await timed(store) for store in stores]
     return [figure("add to an agent in a store", seconds, floor=stored, against="store")]
-
-
-async def _bare_stores(memory: MemoryRouter, samples: int) -> Sequence[float]:
-    seconds = []
-    for number in range(samples):
-        began = time.perf_counter()
-        await memory.store(f"Event {number}", significance=0.3)
-        seconds.append(time.perf_counter() - began)
-    return seconds

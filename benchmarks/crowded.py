@@ -9,14 +9,13 @@ import json
 import random
 import re
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.eval.misspelling import misspelt
 from benchmarks.filling import fill, utterance
-from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure
+from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure, timed
 from benchmarks.texts import FUNCTION_WORDS, Writer
 from kingly_memory import MemoryRouter, Settings
 
@@ -108,14 +107,11 @@ def _arm(memory: MemoryRouter, name: str, asked: Sequence[str], cuts: dict[str, 
 
 async def _at_once(memory: MemoryRouter, asked: Sequence[str], rounds: int) -> list[float]:
     """Seconds that the slowest of each round took."""
-
-    async def timed(text: str) -> float:
-        began = time.perf_counter()
-        await memory.search(text)
-        return time.perf_counter() - began
-
     starts = range(0, max(rounds, 1) * AT_ONCE, AT_ONCE)
-    return [max(await asyncio.gather(*map(timed, asked[start : start + AT_ONCE]))) for start in starts]
+    return [
+        max(await asyncio.gather(*(timed(memory.search(text)) for text in asked[start : start + AT_ONCE])))
+        for start in starts
+    ]
 
 
 def _generated(foreign_writer: Writer) -> _Texts:

@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import httpx
 
@@ -39,7 +39,6 @@ AT_LEAST_150_A_SECOND = (Goal("p50", 1_000 / 150),)
 AT_LEAST_2_000_A_SECOND = (Goal("p50", 1_000 / 2_000),)
 AT_LEAST_60_PERCENT = (Goal("ratio", 1 / 0.6),)
 PROTOCOL = "2025-06-18"
-T = TypeVar("T")
 
 
 class Took(NamedTuple):
@@ -48,9 +47,9 @@ class Took(NamedTuple):
     wall_s: float
     processor_s: float
 
-    def each(self, count: int) -> Took:
-        """The same for each of so many memories."""
-        return Took(self.wall_s / count, self.processor_s / count)
+    def since(self, began: Took, count: int) -> Took:
+        """What it has taken since then for each of so many memories."""
+        return Took((self.wall_s - began.wall_s) / count, (self.processor_s - began.processor_s) / count)
 
 
 class Server(Protocol):
@@ -203,7 +202,7 @@ async def _caught_up(place: Place, folder: Path, texts: Sequence[str]) -> Took:
             await _warmed(place, server)
             began = _now()
             await _all_delivered(memory)
-    return Took(last.wall_s - began.wall_s, last.processor_s - began.processor_s).each(len(texts))
+    return last.since(began, len(texts))
 
 
 def _now() -> Took:
@@ -228,18 +227,11 @@ async def _posted(place: Place, folder: Path, texts: Sequence[str]) -> list[Took
         for _ in range(2):
             bodies = [params(text) for text in texts]
             async with _client(place, server) as post:
-                took.append((await _timed(_all_posted(post, bodies)))[1].each(len(texts)))
+                began = _now()
+                for body in bodies:
+                    await post("store_memory", body)
+                took.append(_now().since(began, len(texts)))
     return took
-
-
-async def _all_posted(post: Callable[[str, JsonObject], Any], bodies: Sequence[JsonObject]) -> None:
-    for body in bodies:
-        await post("store_memory", body)
-
-
-async def _timed(work: Awaitable[T]) -> tuple[T, Took]:
-    began, done, ended = _now(), await work, _now()
-    return done, Took(ended.wall_s - began.wall_s, ended.processor_s - began.processor_s)
 
 
 async def _warmed(place: Place, server: Server) -> None:

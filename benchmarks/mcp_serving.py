@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from benchmarks.hanging import HUNG_SEARCHES, UNNOTICED_S, hung_server
 from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, figure, timed
-from benchmarks.processes import COMMAND
+from benchmarks.processes import COMMAND, as_installed
 from benchmarks.searching import load
 from benchmarks.texts import Note
 from kingly_memory import MemoryRouter
@@ -82,9 +80,7 @@ class Host:
 
 
 async def started(*arguments: str, **changes: str) -> Host:
-    """A Python process as an installed program would be run: compiled modules are kept between runs."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "KINGLY_EMBEDDER": "none", **changes}
+    """A Python process as an installed program would be run."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -92,7 +88,7 @@ async def started(*arguments: str, **changes: str) -> Host:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env=environment,
+        env=as_installed(KINGLY_EMBEDDER="none", **changes),
         limit=LONGEST_LINE_BYTES,
     )
     return Host(process)

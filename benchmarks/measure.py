@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ Arm = Callable[[int], Awaitable[object]]
 """One way of doing the thing; called with the number of the sample."""
 WARM_UP, BLOCK = 3, 50
 """Calls of each way that are not measured, and samples of one way in a row where ways take turns in blocks."""
+FROM_KIB = 1 if sys.platform == "darwin" else 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +119,7 @@ async def alternate(arms: Mapping[str, Arm], samples: int) -> dict[str, list[flo
     for round_number in range(-WARM_UP, samples):
         turn = round_number % len(names)
         for name in names[turn:] + names[:turn]:
-            began = time.perf_counter()
-            await arms[name](round_number + WARM_UP)
-            took = time.perf_counter() - began
+            took = await timed(arms[name](round_number + WARM_UP))
             if round_number >= 0:
                 seconds[name].append(took)
     return seconds
@@ -147,3 +148,13 @@ async def timed(work: Awaitable[object]) -> float:
     began = time.perf_counter()
     await work
     return time.perf_counter() - began
+
+
+def resident_bytes() -> int:
+    """The memory that this process has now; where the system does not say that, the most that it has had."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * FROM_KIB

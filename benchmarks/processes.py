@@ -37,11 +37,10 @@ async def measure(plan: Plan) -> list[Figure]:
     }
 
     def searching(asked: str, embedder: str) -> Arm:
-        return _process(
-            COMMAND, "search", asked, "--json", "--home", str(home), "--project", "bench", embedder=embedder
-        )
+        there = ("--home", str(home), "--project", "bench")
+        return process(COMMAND, "search", asked, "--json", *there, KINGLY_EMBEDDER=embedder)
 
-    arms = {AGAINST: _process("import sqlite3")} | {name: searching(text, "none") for name, text in questions.items()}
+    arms = {AGAINST: process("import sqlite3")} | {name: searching(text, "none") for name, text in questions.items()}
     if is_by_meaning:
         arms[f"the same by meaning, among {len(notes):,}"] = searching(ELSEWHERE, "wordllama")
     seconds = await alternate(arms, min(plan.samples, MOST_STARTS))
@@ -55,14 +54,19 @@ async def measure(plan: Plan) -> list[Figure]:
     ]
 
 
-def _process(*arguments: str, embedder: str = "none") -> Arm:
-    """Runs Python on a piece of code as an installed program would be run: compiled modules are kept between runs."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "KINGLY_EMBEDDER": embedder}
+def process(*arguments: str, given: bytes = b"", **changes: str) -> Arm:
+    """Runs Python on a piece of code, with what is `given` on standard input."""
+    environment = as_installed(**changes)
 
     async def run(_: int) -> None:
         subprocess.run(  # noqa: ASYNC221  # nothing else is to run meanwhile
-            [sys.executable, "-c", *arguments], check=True, stdout=subprocess.DEVNULL, env=environment
+            [sys.executable, "-c", *arguments], input=given, check=True, stdout=subprocess.DEVNULL, env=environment
         )
 
     return run
+
+
+def as_installed(**changes: str) -> dict[str, str]:
+    """The variables of an installed program, with these: compiled modules are kept between runs."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(Path(__file__).parents[1]), **changes}

@@ -4,7 +4,6 @@ LangGraph's stores where they are installed; alone, and 64 callers at once."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, closing
 from itertools import count
@@ -12,7 +11,7 @@ from typing import Literal
 
 from benchmarks import peers
 from benchmarks.floor import Floor, SameTables
-from benchmarks.measure import Arm, Figure, Goal, Plan, by_words, figure, in_blocks, percentile
+from benchmarks.measure import Arm, Figure, Goal, Plan, by_words, figure, in_blocks, percentile, timed
 from benchmarks.texts import Note
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 
@@ -104,9 +103,7 @@ async def _many(plan: Plan) -> Figure:
                 f"Parcel {turn}-{number} leaves the Lisbon depot at {number % 24}:30 with the red van"
                 for number in range(many)
             ]
-            began = time.perf_counter()
-            await memory.store_many(facts)
-            seconds.append((time.perf_counter() - began) / many)
+            seconds.append(await timed(memory.store_many(facts)) / many)
     warm = seconds[1:]
     return figure(
         f"store_many, {many:,} facts",
@@ -126,9 +123,7 @@ async def _rounds(puts: Mapping[str, Put], notes: list[Note]) -> dict[str, list[
 
 
 async def _together(put: Put, notes: list[Note], numbers: count[int]) -> float:
-    began = time.perf_counter()
-    await asyncio.gather(*(put(f"n{next(numbers)}", note) for note in notes))
-    return (time.perf_counter() - began) / len(notes)
+    return await timed(asyncio.gather(*(put(f"n{next(numbers)}", note) for note in notes))) / len(notes)
 
 
 def _of_many(name: str, took: list[float], floor: list[float], alone: list[float]) -> Figure:

@@ -11,9 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from benchmarks.measure import Figure, Goal, Plan, by_words, figure, timed
+from benchmarks.measure import Figure, Goal, Plan, by_words, figure, resident_bytes, timed
 from benchmarks.texts import Note, Question
-from benchmarks.working import resident_bytes
 from kingly_memory import MemoryRouter
 from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from pathlib import Path
 
-from benchmarks.measure import Figure, Goal, Plan, figure
+from benchmarks.measure import Figure, Goal, Plan, figure, resident_bytes, timed
 from kingly_memory import MemoryRouter, Settings
 
 USERS, QUICK_USERS = 1_000, 100
@@ -19,29 +18,21 @@ async def measure(plan: Plan) -> list[Figure]:
     settings = Settings(durability="process", embedder="none")
     async with MemoryRouter.open(plan.folder / "users", False, project="bench", settings=settings) as memory:
         await memory.store("who is there?")
-        before = _resident_mb()
+        before = resident_bytes()
         views, stored, searched = [], list[float](), list[float]()
         for number in range(count):
             view = memory.scoped(user=f"user {number}")
             views.append(view)
-            began = time.perf_counter()
-            await view.store_many([{"content": f"note {number} of user {number}"} for number in range(MEMORIES)])
-            stored.append(time.perf_counter() - began)
+            notes = [{"content": f"note {at} of user {number}"} for at in range(MEMORIES)]
+            stored.append(await timed(view.store_many(notes)))
             began = time.perf_counter()
             found = await view.search("note")
             searched.append(time.perf_counter() - began)
             assert {hit.memory.scope.user for hit in found} <= {f"user {number}"}  # noqa: S101
         gc.collect()
-        grown = _resident_mb() - before
+        grown = (resident_bytes() - before) / 1e6
     remark = f"the process has grown by {grown:.0f} MB"
     return [
         figure(f"store {MEMORIES} at once, {count:,} users", stored, goals=GOALS, remark=remark, grown_mb=grown),
         figure(f"search among {MEMORIES} of one's own, {count:,} users", searched),
     ]
-
-
-def _resident_mb() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1024
-    return 0.0

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import gc
-import resource
-import sys
-from pathlib import Path
 
-from benchmarks.measure import Figure, Goal, Plan, by_words, figure, timed
+from benchmarks.measure import Figure, Goal, Plan, by_words, figure, resident_bytes, timed
 from kingly_memory import MemoryRouter
 
 TASK_WORDS = 10
 GROWTH = Goal("ratio", 2.0)
-FROM_KIB = 1 if sys.platform == "darwin" else 1_024
 
 
 async def measure(plan: Plan) -> list[Figure]:
@@ -44,12 +40,3 @@ async def _work(memory: MemoryRouter, note: str) -> None:
         await task.note(note)
     await memory.assess_confidence(description)
     await memory.working_context("release")
-
-
-def resident_bytes() -> int:
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1_024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * FROM_KIB
