@@ -55,17 +55,7 @@ class Context:
     has_gaps: bool = False
 
     def to_json(self) -> JsonObject:
-        return {
-            "context_id": self.context_id,
-            "items": list(self.items),
-            "used_s": self.used_s,
-            "noted_s": self.noted_s,
-            "tokens": self.tokens,
-            "whispers": self.whispers,
-            "pending": list(self.pending),
-            "skipped": self.skipped,
-            **({"has_gaps": True} if self.has_gaps else {}),
-        }
+        return dict(vars(self))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Context:
