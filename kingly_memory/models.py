@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
@@ -695,6 +695,11 @@ def moment_text(moment: datetime | None) -> str | None:
 def at_text(seconds: float | None) -> str | None:
     """The same of a time in Unix seconds."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def just_after(before: datetime, now: datetime) -> datetime:
+    """Now, or just after what was before: what is said later is later, whatever the clock says."""
+    return max(now, before + timedelta(microseconds=1))
 
 
 def as_utc(moment: datetime) -> datetime:

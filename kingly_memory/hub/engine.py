@@ -8,7 +8,7 @@ tenth of a millisecond, and its call waits there for the commit. So those who wa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -56,7 +56,7 @@ from kingly_memory.hub.methods import (
 from kingly_memory.hub.recall import Recall, worded
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, project_and_user, space_of
+from kingly_memory.models import JsonObject, Memory, MemoryStatus, MemoryType, just_after, project_and_user, space_of
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, LocalStore, Row, Transaction
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
@@ -74,7 +74,6 @@ _NAMED = "named"
 """The facet `named:<digest of the scope>.<key>`: which memory has the key that people gave it."""
 _NAMES = "names"
 """The facet of a memory with the keys that people gave it: a forgetting leaves them, and a purge finds them here."""
-_TICK = timedelta(microseconds=1)
 _QUOTA_PAUSE_S = 300
 """When a home is to try again whose namespace is full."""
 _MEMORIES = ("memory_id", "source_memory_id", "target_memory_id")
@@ -325,7 +324,7 @@ class Engine:
         came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
         changed since."""
         before, is_forgotten = row.memory, row.status is MemoryStatus.FORGOTTEN
-        said_at = max(now, before.updated_at + _TICK) if envelope.said_at is None else envelope.said_before(now)
+        said_at = just_after(before.updated_at, now) if envelope.said_at is None else envelope.said_before(now)
         memory = replace(
             envelope.draft.memory(
                 before.id, before.scope.space, created_at=before.created_at, updated_at=said_at, revision=0

@@ -19,6 +19,7 @@ from kingly_memory.documents import (
     namespace_of,
 )
 from kingly_memory.filters import Filter, admits
+from kingly_memory.models import just_after
 from kingly_memory.ports import DocumentReader, DocumentRows, Transaction, in_transaction
 from kingly_memory.retrieval.lexical import terms
 from kingly_memory.router.delivery import shared
@@ -94,7 +95,7 @@ def next_version(rows: DocumentRows, space: str, old: Document | None) -> int:
 def _write(transaction: Transaction, space: str, write: Write, now: datetime) -> Outcome:
     rows = transaction.documents
     old = existing(rows, space, write.namespace, write.key, now)
-    place, at = (write.namespace, write.key), now if old is None else shared.later_than(old.updated_at, now)
+    place, at = (write.namespace, write.key), now if old is None else just_after(old.updated_at, now)
     found = 0 if old is None else old.version
     if write.if_version not in (None, found):
         is_now = f"has version {found}" if found else "is not there"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from kingly_memory.models import (
     Origin,
     Receipt,
     RemoteUse,
+    just_after,
     spaces_read,
 )
 from kingly_memory.ports import Delivery, Lookups, Row, Transaction, in_transaction
@@ -42,7 +43,6 @@ from kingly_memory.router.lifecycle import alive, archive, lifetimes, summaries
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported, shown
 
-TICK = timedelta(microseconds=1)
 CHANGES_KEPT_S = 90 * 86_400.0
 """How long the change feed goes back, after a sweep."""
 
@@ -69,7 +69,7 @@ class WriteContext:
     def after(self, memory: Memory) -> datetime:
         """Now, or just after what was done to the memory last, maybe by another machine whose clock is ahead: machines
         agree by these times on what came later."""
-        return max(self.now, memory.updated_at + TICK)
+        return just_after(memory.updated_at, self.now)
 
 
 class Stored(NamedTuple):

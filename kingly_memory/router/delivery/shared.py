@@ -10,7 +10,7 @@ documents, whose remote id is the state in which this machine last knew the hub 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from kingly_memory.digests import sha256
@@ -24,7 +24,6 @@ from kingly_memory.validation import mended
 
 AT_ONCE = 200
 """Documents that are looked at in one transaction, so that stores are not kept waiting."""
-_TICK = timedelta(microseconds=1)
 
 
 def cursor_of(space: str) -> str:
@@ -44,11 +43,6 @@ def prefixes(known: JsonObject | None, space: str) -> list[Namespace]:
 def is_shared(known: JsonObject | None, space: str, namespace: Namespace) -> bool:
     path = namespace[1:] if namespace[0] == LOG else namespace
     return any(path[: len(prefix)] == prefix for prefix in prefixes(known, space))
-
-
-def later_than(before: datetime, now: datetime) -> datetime:
-    """Now, or just after what was before: a later text is later, whatever the clock says."""
-    return max(now, before + _TICK)
 
 
 # --- what becomes due -------------------------------------------------------------------------------------------------
