@@ -25,9 +25,6 @@ NEXT_PROBE_S = 10.0
 """When a process ends before its probe is answered, the next process may probe after this time: it need not wait for
 the interval, and a series of short commands does not ask a hung remote each."""
 
-HANGING = 3
-"""A remote that is being connected to hangs when it says nothing for this many times the patience of a search."""
-
 
 class LinkKeeper:
     """Keeps one remote's link: counts failures, goes offline, probes once per interval and machine, recovers. All times
@@ -146,7 +143,7 @@ class LinkKeeper:
             yield
         except asyncio.CancelledError:
             now_s = self._services.now_s()
-            if self._is_silent(asked_at):
+            if self.is_silent(asked_at):
                 await asyncio.shield(self.given_up(asked_at))
             else:  # the turn to probe was not used: the next process may take it at once
                 await asyncio.shield(self._change(lambda link: probed_sooner(link, now_s)))
@@ -171,20 +168,12 @@ class LinkKeeper:
     @property
     def is_kept_waiting(self) -> bool:
         """True when a call is under way and the remote silent for longer than a search would wait."""
-        return any(map(self._is_silent, self._asked_at))
+        return any(map(self.is_silent, self._asked_at))
 
     def monotonic_s(self) -> float:
         return self._services.clock.monotonic()
 
-    def is_hanging(self, since_s: float) -> bool:
-        """True when the remote, being connected to since then, says nothing for so long that it never may."""
-        return self._is_silent(since_s, HANGING)
-
-    def was_heard(self, since_s: float) -> bool:
-        """Whether the remote has answered anything since then."""
-        return self._part.heard_s() >= since_s
-
-    def _is_silent(self, since_s: float, times: int = 1) -> bool:
+    def is_silent(self, since_s: float, times: int = 1) -> bool:
         """Whether nothing was heard of the remote since then for `times` the patience of a search."""
         silent_s = self._services.clock.monotonic() - max(since_s, self._part.heard_s())
         return silent_s >= times * self._services.settings.remote_search_s

@@ -30,6 +30,8 @@ Pull = Callable[[Remote, float, Feeds], Awaitable[tuple[int, Feeds]]]
 """Takes in a part of what has changed in some feeds, or in all, in so many seconds: how much is new here, and which
 feeds have more."""
 
+HANGING = 3
+"""A remote that is being connected to hangs when it says nothing for this many times the patience of a search."""
 NOTE_S = 0.02
 CAUGHT_UP_FOR_S = 60.0
 """How old an answer may be by what others have said or forgotten (decision D5)."""
@@ -152,12 +154,12 @@ class RemoteSide:
             return not isinstance(error, RemoteRefused) and (patient or not is_late)
         if self._connecting_since_s is None and patient:
             self._connecting_since_s = began_s
-        return self._connecting_since_s is not None and self.link.is_hanging(self._connecting_since_s)
+        return self._connecting_since_s is not None and self.link.is_silent(self._connecting_since_s, HANGING)
 
     async def settle(self) -> None:
         """Closing: wait for what is still being noted, and note that a remote that was asked has said nothing."""
         since_s, self._connecting_since_s = self._connecting_since_s, None
-        if since_s is not None and not self.link.was_heard(since_s):
+        if since_s is not None and self.part.heard_s() < since_s:
             await self.link.given_up(since_s)
         await asyncio.gather(*self._notes, return_exceptions=True)
 
