@@ -14,7 +14,7 @@ from kingly_memory.models import Scope
 from kingly_memory.router import projects
 from kingly_memory.settings import Pace, Settings
 from tests.cli_runner import Run
-from tests.hub.machines import Team, texts
+from tests.hub.machines import Team, synced, texts
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none")
 
@@ -133,6 +133,24 @@ async def test_who_renames_a_project_erases_elsewhere_only_what_was_purged(tmp_p
         assert await laptop.get("ferry") is None
         restored = await laptop.restore("ferry")
         assert (restored and restored.content) == (None if is_purged else "the ferry leaves at nine")
+    team.store.close()
+
+
+@pytest.mark.requirement("N7", "N9")
+async def test_a_rename_takes_away_what_another_machine_forgot_and_restored(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("desk", "old") as desk, team.machine("laptop", "old") as laptop:
+        await laptop.store("the ferry leaves at nine", significance=0.9, key="ferry")
+        await synced(laptop, desk)
+        team.clock.jump(60)
+        await laptop.forget("ferry")
+        await laptop.sync(timeout=5)
+        team.clock.jump(60)
+        await laptop.restore("ferry")
+        await synced(laptop, desk)
+        await desk.projects.rename("old", "new")
+        await synced(desk, laptop)
+        assert await laptop.get("ferry") is None
     team.store.close()
 
 

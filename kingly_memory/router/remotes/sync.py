@@ -361,7 +361,9 @@ class Pulled:
             write.revive(transaction, [before], context)
             transaction.save(replace(before, updated_at=memory.updated_at), MemoryStatus.LIVE)
             return True
-        if is_same and not is_later:  # it was said here by a clock that was far ahead: the hub's moment counts
+        if is_same and memory.updated_at != before.updated_at:
+            # The hub's moment counts: a clock here was far ahead, or it was forgotten and restored elsewhere. A rename
+            # forgets the memory as of its moment here, which must not be before the hub's.
             before = replace(before, updated_at=memory.updated_at)
             transaction.save(before, row.status)
         is_current = is_later and not is_same
