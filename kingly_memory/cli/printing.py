@@ -12,7 +12,7 @@ from kingly_memory.cli.output import Table, documents, width
 from kingly_memory.cli.place import command
 from kingly_memory.documents import shown_namespace
 from kingly_memory.filters import NOTHING_FITS
-from kingly_memory.text.writing import counted, duration, shortened, when
+from kingly_memory.text.writing import counted, shortened, when
 
 PASSAGE = 60
 """Characters of a document that a search shows, around the words that it was found by."""
@@ -52,20 +52,6 @@ def _found(hits: Any, o: Any) -> list[str]:
         query = " ".join(o.query)
         found = [one._replace(value=passage(_text(one.value), query, PASSAGE)) for one in found]
     return [*_DOCUMENTS(found, o), *none]
-
-
-def _outbox(entries: Any, o: Any) -> list[str]:
-    is_named = any(one.remote for one in entries)
-    heads = ("MEMORY", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
-
-    def row(entry: Any) -> list[object]:
-        due = "by the next store or sync" if entry.is_offline else "now"
-        due = "-" if entry.due_s is None else f"in {duration(entry.due_s)}" if entry.due_s > 0 else due
-        where = [entry.remote or ""] if is_named else []
-        return [entry.key or entry.id, entry.state.value, entry.attempts, due, *where, entry.last_error or ""]
-
-    what = "no such entry" if o.states or o.remote_label else "nothing waits and nothing was refused"
-    return Table(heads, row, f"{what} of this project; `status` counts those of the whole home")(entries, o)
 
 
 def _text(value: Any) -> str:
@@ -116,7 +102,6 @@ PRINTED: Mapping[str, Any] = {
     "log list": Table(
         ("SESSION", "ITEMS", "LAST"), lambda log: (log.session, log.items, log.last_at), "no session has a log"
     ),
-    "outbox list": _outbox,
     "outbox retry": lambda it, _: f"{counted(it, 'delivery')} will be tried again",
     "outbox drop": lambda it, _: f"{counted(it, 'delivery')} given up; what they were of stays on this machine",
     "projects list": Table(

@@ -30,12 +30,14 @@ from kingly_memory.cli.place import (
 from kingly_memory.dataclass import NamedTuple, replace
 from kingly_memory.errors import InvalidInput, RemoteError, RemoteUnauthorised
 from kingly_memory.home.place import Place, added_remotes
-from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user, whose
+from kingly_memory.models import OUTBOX_STATES, JsonObject, LinkState, RemoteUse, project_and_user, whose
+from kingly_memory.plain import plain
 from kingly_memory.settings import Settings
 from kingly_memory.text.writing import counted, duration, when
 
 if TYPE_CHECKING:
     from kingly_memory.home.remote_names import AddedRemote
+    from kingly_memory.router.delivery.outbox import OutboxEntry
 
 
 _DURABILITY = {
@@ -220,6 +222,31 @@ def sync(options: Options, out: Output) -> Answer:
         done = f"{counts['delivered']:,} delivered, {counts['pending']:,} waiting, {counts['dead']:,} dead"
         lines.append(f"{label}: {done}; {counts['link']}" + (f": {counts['reason']}" if counts["reason"] else ""))
     return Answer(data, lines, 1 if report.reason else 0)
+
+
+def outbox_list(options: Options, out: Output) -> Answer:
+    """With the commands that list what `status` and `sync` count beside it: what is of other projects of the home."""
+    entries = answered(options, out)
+    is_named = any(entry.remote for entry in entries)
+    heads = ("MEMORY", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
+
+    def row(entry: OutboxEntry) -> list[object]:
+        due = "by the next store or sync" if entry.is_offline else "now"
+        due = "-" if entry.due_s is None else f"in {duration(entry.due_s)}" if entry.due_s > 0 else due
+        where = [entry.remote or ""] if is_named else []
+        return [entry.key or entry.id, entry.state.value, entry.attempts, due, *where, entry.last_error or ""]
+
+    what = "no such entry" if options.states or options.remote_label else "nothing waits and nothing was refused"
+    lines = Table(heads, row, f"{what} of this project", is_whole=True)(entries, options)
+    with reading(place_of(options, out), out) as reader:
+        others = reader.outbox_elsewhere(options.states or OUTBOX_STATES, options.remote_label)
+    for (space, label), count in sorted(others.items()):
+        project, user = project_and_user(space)
+        there = options.but(project=project, everywhere=project is None, user=user)
+        if not place_of(there, out).has_remote:  # as in a project that was renamed
+            there.remote = [label]
+        lines.append(f"{counted(count, 'entry')} of {whose(space)}: `{command(there, 'outbox list')}`")
+    return Answer({"entries": plain(entries)}, lines)
 
 
 # --- status -----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from operator import itemgetter
@@ -460,6 +460,25 @@ class View:
             entry = OutboxEntry(item_id, key, state, attempts, due_s, error, delivery.remote_id, label, is_offline)
             listed.append(entry)
         return listed
+
+    def outbox_elsewhere(
+        self, states: Sequence[str] = OUTBOX_STATES, remote: str | None = None
+    ) -> Mapping[tuple[str, str], int]:
+        """How many entries other spaces of the home have in the outboxes that `outbox` lists, by the space and the name
+        of the remote: at most 1,000 are looked at for each. Raises InvalidInput."""
+        from kingly_memory.router.delivery.moves import DOCUMENT, outbox_of_documents
+
+        reader, found = self._store.reader, Counter[tuple[str, str]]()
+        for route in self.routes(remote):
+            memories, documents = (
+                [item_id for item_id, _ in reader.outbox_page(outbox, states, OUTBOX_PAGE)]
+                for outbox in (route.name, outbox_of_documents(route.name))
+            )
+            rows = (reader.row(item_id) for item_id in memories)
+            spaces = [row.memory.scope.space for row in rows if row is not None]
+            spaces += [one["space"] for one in reader.facets(DOCUMENT, documents).values()]
+            found.update((space, route.label) for space in spaces if space != self._station.space)
+        return found
 
     def ids_of(self, keys_or_ids: Sequence[str]) -> list[str]:
         """The ids of memories and documents that may wait for a remote. Raises NothingUnder."""

@@ -274,17 +274,11 @@ def test_one_remote_of_several_is_synced_listed_retried_and_dropped(
     assert run("sync", "--remote-name", "home").code == 0
     table = run("outbox", "list").out.splitlines()
     assert ("REMOTE" in table[0], "team" in table[1].split(), len(table)) == (True, True, 2)
-    assert (
-        run("outbox", "list", "--remote-name", "home").out
-        == "no such entry of this project; `status` counts those of the whole home\n"
-    )
+    assert run("outbox", "list", "--remote-name", "home").out == "no such entry of this project\n"
     assert "or now with `kingly-memory sync --remote-name team`" in run("status").out
     assert "1 delivery will be tried again" in run("outbox", "retry", "note", "--remote-name", "team").out
     assert "1 delivery given up" in run("outbox", "drop", "note", "--remote-name", "team").out
-    assert (
-        run("outbox", "list").out
-        == "nothing waits and nothing was refused of this project; `status` counts those of the whole home\n"
-    )
+    assert run("outbox", "list").out == "nothing waits and nothing was refused of this project\n"
 
 
 def test_a_name_that_is_none_is_said(run: Run, both: tuple[str, ...]) -> None:
@@ -355,3 +349,30 @@ async def test_an_agent_sees_each_remote_in_the_status(
     assert stored["storage_layers"] == ["local", "team", "home"]
     assert {name: one["state"] for name, one in status["remotes"].items()} == {"team": "connected", "home": "connected"}
     assert found["source"] == "hybrid"
+
+
+def test_what_other_projects_have_in_the_outbox_is_named_with_the_command_that_lists_it(
+    run: Run, home: ScriptedRemote
+) -> None:
+    run("remotes", "add", "team", home.url, "--project", "old")
+    assert run("store", "A note", "--key", "note", "--project", "old", "--wait", "30").code == 0
+    home.stop()
+    run("store", "Hers", "--project", "old", "--user", "ann")
+    run("projects", "rename", "old", "new")
+    told = run("outbox", "list", "--project", "new").out.splitlines()
+    assert told[1].split()[0] == "note"
+    assert told[2:] == [
+        "1 entry of user 'ann' in project 'new': `kingly-memory outbox list --project new --user ann`",
+        "1 entry of project 'old': `kingly-memory outbox list --project old --remote team`",
+    ]
+    assert len(run("outbox", "list", "--project", "old", "--remote", "team").out.splitlines()) == 4  # also two of `new`
+    assert len(run("outbox", "list", "--project", "new", "--user", "ann", "--json").json["entries"]) == 1
+
+
+def test_the_outbox_shows_a_refusal_whole(monkeypatch: pytest.MonkeyPatch, run: Run, home: ScriptedRemote) -> None:
+    home.script("status=422", method="store_memory")
+    run("store", "A note", "--remote", home.url, "--key", "note", "--wait", "30")
+    monkeypatch.setattr("kingly_memory.cli.output.width", lambda: 40)
+    [head, row] = run("outbox", "list", "--remote", home.url).out.splitlines()
+    assert "HTTP 422" in row
+    assert "…" not in head + row
