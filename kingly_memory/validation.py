@@ -424,10 +424,10 @@ def texts(name: str, value: object, most: int = sys.maxsize) -> tuple[str, ...]:
 
 def listed(name: str, values: object, *kinds: type[_Item]) -> list[_Item]:
     """Values of one of those kinds, in the order given; a text alone is a list of it."""
-    found: list[Any] = [*values] if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    found: list[Any] = [*values] if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
     for one in found:
         if not isinstance(one, kinds):
-            expected = " or ".join(kind.__name__ for kind in kinds)
+            expected = "a text" if kinds == (str,) else " or ".join(kind.__name__ for kind in kinds)
             raise InvalidInput(name, f"expected {expected} for each, not {_name(one)}")
     return found
 

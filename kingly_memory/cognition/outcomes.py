@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from kingly_memory import validation
@@ -189,12 +189,4 @@ def spoken(name: str, value: object) -> str:
 
 def all_spoken(name: str, value: object) -> tuple[str, ...]:
     """Texts of any length; a single one is a list of it, and blank ones are left out. Raises InvalidInput."""
-    if isinstance(value, str):
-        value = (value,)
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
-        raise InvalidInput(name, f"expected a list of texts, not {type(value).__name__}")
-    texts = tuple(value)
-    for text in texts:
-        if not isinstance(text, str):
-            raise InvalidInput(name, f"expected texts, not {type(text).__name__}")
-    return tuple(one.strip() for one in texts if one.strip())
+    return tuple(one.strip() for one in validation.listed(name, value, str) if one.strip())

@@ -111,7 +111,7 @@ async def test_records_are_there_after_a_restart_and_in_another_process(tmp_path
         ({"confidence": 1.1}, "confidence: 1.1 is outside 0 to 1"),
         ({"rounds": -1}, "rounds: -1 is outside 0"),
         ({"agreeing_agents": ("dee",)}, "agreeing_agents: 'dee' is not among participating_agents"),
-        ({"key_claims": 7}, "key_claims: expected a list of texts, not int"),
+        ({"key_claims": 7}, "key_claims: expected a text for each, not int"),
         ({"conclusion": "x" * 66_000}, "metadata: has 66,... bytes, at most 64,000 are stored"),
     ],
 )

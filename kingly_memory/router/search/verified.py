@@ -205,9 +205,7 @@ def _texts(sources: object) -> tuple[str, ...]:
     """The sources that say anything. Raises InvalidInput when some are given and none does, or too much of them."""
     if sources is None:
         return ()
-    given = (sources,) if isinstance(sources, str) else sources
-    if not isinstance(given, list | tuple) or not all(isinstance(text, str) for text in given):
-        raise InvalidInput("ground_truth", "expected a list of texts")
+    given = validation.listed("ground_truth", sources, str)
     texts = tuple(validation.mended(text) for text in given if text.strip())
     if given and not texts:
         raise InvalidInput("ground_truth", "holds no text; give the sources, or leave it out")
