@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
@@ -24,6 +25,7 @@ from kingly_memory.router.delivery.routes import UNNAMED, Route, Routes
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.runtime import Runtime
 from kingly_memory.router.services import RemotePart
+from kingly_memory.router.sweep.steward import Lock
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -156,8 +158,13 @@ def router_of(
             chance=lambda: 0.5,
             embedder=embedder,
             meaning=meaning,
+            sweeping=Lock(lambda: True, lambda: None),
+            injections=partial(InjectionFiles, store.home),
             language_model=partial(language_model, settings, clock),
+            name_at=lambda _: None,
             erase_records=erase_records,
+            check_trusted=lambda: None,
+            remotes_follow=lambda _project, _into: None,
         )
     )
     return MemoryRouter(engine)

@@ -59,7 +59,7 @@ class Engine:
         self.space, self.reader = station.space, services.reader
         store, settings, clock = self.store, self.settings, self.clock
         reader, meaning = self.reader, runtime.meaning
-        self.injections = None if runtime.injections is None else runtime.injections(station.space)
+        self.injections = runtime.injections(station.space)
         self.usage = UsageBuffer(station.space)
         self._is_closed = False
         self.local = LocalSearch(reader, self.usage)
@@ -311,8 +311,8 @@ class Engine:
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
         await self.write(purging.scrubbed({*buried, *whole}))
-        if (logs := self.runtime.injections) is not None:
-            await self.read(lambda: purging.purge_prompts(logs, buried, [*gone, *(row.memory for row in rows)], whole))
+        said = [*gone, *(row.memory for row in rows)]
+        await self.read(lambda: purging.purge_prompts(self.runtime.injections, buried, said, whole))
         return purging.Purged(
             ids,
             documents=documents,

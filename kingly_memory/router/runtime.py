@@ -65,13 +65,13 @@ class Runtime:
         chance: Callable[[], float] = random.random,
         embedder: Callable[[], Embedder] | None,
         meaning: Callable[[], Embedder] | None,
-        sweeping: Lock | None = None,
-        injections: Callable[[str], InjectionLog] | None = None,
+        sweeping: Lock,
+        injections: Callable[[str], InjectionLog],
         language_model: Callable[[], ModelInUse],
-        name_at: Callable[[str], str | None] = lambda _: None,
+        name_at: Callable[[str], str | None],
         erase_records: Callable[[Sequence[str]], int],
-        check_trusted: Callable[[], None] = lambda: None,
-        remotes_follow: Callable[[str, str], None] = lambda _project, _into: None,
+        check_trusted: Callable[[], None],
+        remotes_follow: Callable[[str, str], None],
     ) -> None:
         """`station` is that of the router itself, whose project is sent to the remotes that its routes name.
         `embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
@@ -91,7 +91,7 @@ class Runtime:
         self.threads = SharedThreads("kingly-reader", 4)
         self.embedding_thread = SharedThreads("kingly-vectors", 1)
         self.question_threads = SharedThreads("kingly-questions", 2)
-        self.sweeper = Sweeper(self.services, sweeping or Lock())
+        self.sweeper = Sweeper(self.services, sweeping)
         routes = station.routes or Routes(tuple(part.route for part in remotes))
         self.remotes = Remotes(
             [RemoteConnection(part, routes, self.services, space=station.space) for part in remotes], routes

@@ -67,7 +67,7 @@ class Services:
     settings: Settings
     observers: tuple[Observer, ...]
     chance: Callable[[], float]
-    erase_records: Callable[[Sequence[str]], int] = lambda _: 0
+    erase_records: Callable[[Sequence[str]], int]
     callers: Callers = field(default_factory=Callers)
 
     @property

@@ -214,7 +214,7 @@ def injected(
     budget: Budget,
     budget_s: float,
     session: str | None,
-    log: InjectionLog | None,
+    log: InjectionLog,
 ) -> Injection:
     """What fits the prompt and the session has not seen yet. Takes about `budget_s`. Raises StoreError."""
     began_s = time.perf_counter()
@@ -225,9 +225,9 @@ def injected(
         budget=budget,
         least_pertinence=LEAST,
         focuses=gathered.focuses,
-        seen=log.of(session) if session is not None and log is not None else MappingProxyType({}),
+        seen={} if session is None else log.of(session),
     )
-    if session is not None and log is not None:
+    if session is not None:
         account = injection.account("prompt", (time.perf_counter() - began_s) * 1000)
         log.note(session, injection.put_in, around.now_s, account)
     return injection._replace(asked=gathered.asked)

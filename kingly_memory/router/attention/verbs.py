@@ -172,7 +172,7 @@ class Attention:
         Raises InvalidInput.
         """
         most, log = validation.count("limit", limit, least=1, most=MOST_PROMPTS), self._engine.injections
-        return () if log is None else tuple(await self._engine.read(lambda: log.latest(most)))
+        return tuple(await self._engine.read(lambda: log.latest(most)))
 
     @verb("pin", "ai_pin", "ai", "Pin a text")
     @example(

@@ -47,8 +47,8 @@ PAUSE_S = 0.001
 class Lock:
     """What one process at a time holds: `take` says whether it is ours now."""
 
-    take: Callable[[], bool] = lambda: True
-    give_up: Callable[[], None] = lambda: None
+    take: Callable[[], bool]
+    give_up: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)

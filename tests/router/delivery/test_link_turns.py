@@ -69,7 +69,7 @@ class SlowToBegin(PromptStore):
 def keeper(store: LocalStore, clock: ManualClock, remote: FakeRemote | None = None) -> LinkKeeper:
     route = Route(REMOTE, UNNAMED, "http://fake")
     part = RemotePart(route, remote or FakeRemote(clock=clock), lambda: True, lambda: None)
-    return LinkKeeper(part, Services(store, clock, CALM, (), lambda: 0.5))
+    return LinkKeeper(part, Services(store, clock, CALM, (), lambda: 0.5, lambda _: 0))
 
 
 def offline(store: PromptStore, clock: ManualClock) -> None:

@@ -41,7 +41,7 @@ class Beside:
         self.remote = FakeRemote(clock=self.clock)
         route = Route(REMOTE, UNNAMED, "http://fake")
         part = RemotePart(route, self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
-        self.link = LinkKeeper(part, Services(store, self.clock, CALM, (), lambda: 0.5))
+        self.link = LinkKeeper(part, Services(store, self.clock, CALM, (), lambda: 0.5, lambda _: 0))
         cache = RemoteCache(REMOTE, store=store, clock=self.clock)
         self.side = RemoteSide(part, self.link, cache)
 
