@@ -19,19 +19,10 @@ def run() -> NoReturn:
     Every store, router and file is closed by then, so the interpreter is not taken apart first: that takes as long as
     a search.
     """
-    gc.set_threshold(SELDOM)
-    began = time.monotonic()  # a hook's deadline counts what loading it takes
-    _open_closed("stdin", "r")
-    _open_closed("stderr", "w")
-    if is_hook(sys.argv[1:]):
-        from kingly_memory.cli.hook import run as run_hook
-
-        code = run_hook(sys.argv[1:], began)  # its closed stdout stays closed, so that it says the same again next time
-    else:
-        from kingly_memory.cli.main import main
-
-        _open_closed("stdout", "w")
-        code = main()
+    try:
+        code = _code()
+    except KeyboardInterrupt:  # while modules load; `main` hears of it later on
+        code = 130
     if sys.flags.dev_mode:
         sys.exit(code)
     for stream in (sys.stdout, sys.stderr):
@@ -40,6 +31,21 @@ def run() -> NoReturn:
         except (OSError, ValueError, AttributeError):  # nobody reads any more, or ever did
             continue
     os._exit(code)
+
+
+def _code() -> int:
+    gc.set_threshold(SELDOM)
+    began = time.monotonic()  # a hook's deadline counts what loading it takes
+    _open_closed("stdin", "r")
+    _open_closed("stderr", "w")
+    if is_hook(sys.argv[1:]):
+        from kingly_memory.cli.hook import run as run_hook
+
+        return run_hook(sys.argv[1:], began)  # its closed stdout stays closed, so that it says the same again next time
+    from kingly_memory.cli.main import main
+
+    _open_closed("stdout", "w")
+    return main()
 
 
 def _open_closed(name: str, mode: str) -> None:

@@ -12,9 +12,10 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from pwd import getpwuid
 
 from kingly_memory.errors import InvalidInput, StoreUntrusted, StoreUnwritable
 
@@ -29,13 +30,30 @@ _UNFINISHED = ".kingly-unfinished"
 _FOLDER_WAIT_S = 1.0
 
 
+def own_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """The user's own folder. An empty HOME counts as none: it would be the root of the file system. Raises InvalidInput
+    where nothing says which folder it is."""
+    named = {**os.environ, **(environment or {})}.get("HOME")
+    try:
+        return Path(named or getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        problem = "is not set, and the system knows no folder of this user; set it, or KINGLY_HOME and XDG_DATA_HOME"
+        raise InvalidInput("HOME", problem) from None
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """With the user's own folder for `~`. Raises RuntimeError for a `~user` who is not there."""
+    first, *rest = Path(path).parts or [""]
+    return own_folder().joinpath(*rest) if first == "~" else Path(path).expanduser()
+
+
 def named_path(field: str, path: object, *, later: bool = False) -> Path:
     """What a caller names as a path, there or not. Raises InvalidInput for what can be none; the system is not asked
     for one that is used `later`, which may lie where nothing answers now."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidInput(field, f"expected a path, not {type(path).__name__}")
     try:
-        named = Path(path).expanduser()
+        named = expanded(path)
         if not later:
             with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # to be said by whoever uses it
                 named.lstat()

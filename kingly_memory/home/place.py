@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from pwd import getpwuid
 from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.home.own_files import named_path
+from kingly_memory.home.own_files import expanded, named_path, own_folder
 from kingly_memory.models import RemoteUse, project_and_user, space_of
 from kingly_memory.text.writing import spelled
 
@@ -205,7 +204,7 @@ class ModelPlace:
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
-    return Path(os.path.abspath(Path(path).expanduser()))
+    return Path(os.path.abspath(expanded(path)))
 
 
 def nearest_project(start: Path) -> Path | None:
@@ -221,9 +220,7 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
     env = os.environ if environment is None else environment
     if base := env.get("XDG_DATA_HOME"):
         return Path(base, "kingly")
-    # An empty HOME would be the root of the file system.
-    own = Path(getpwuid(os.getuid()).pw_dir) if env.get("HOME") == "" else Path.home()
-    return own / ".local" / "share" / "kingly"
+    return own_folder(env) / ".local" / "share" / "kingly"
 
 
 def added_remotes(environment: Mapping[str, str] | None = None) -> Path:

@@ -151,6 +151,35 @@ def test_a_command_works_with_closed_streams(command: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_an_interrupt_while_modules_load_is_silent() -> None:
+    script = """import sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "kingly_memory.cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["kingly-memory", "list"]
+from kingly_memory.cli.entry import run
+run()"""
+    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_a_user_without_a_folder_is_told_what_to_set() -> None:
+    script = """import os, pwd
+def nobody(_): raise KeyError("no such user")
+pwd.getpwuid = nobody
+os.environ["HOME"] = ""
+os.environ.pop("XDG_DATA_HOME")
+from kingly_memory.cli.main import main
+raise SystemExit(main(["list"]))"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=False
+    )
+    said = "HOME: is not set, and the system knows no folder of this user; set it, or KINGLY_HOME and XDG_DATA_HOME"
+    assert (done.returncode, done.stderr) == (2, f"kingly-memory: {said}\n")
+
+
 def test_a_damaged_store_is_one_sentence(run: Run) -> None:
     run("store", "x", "--home", "home")
     for path in Path("home").rglob("cache.db*"):

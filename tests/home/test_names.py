@@ -13,6 +13,7 @@ from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.trusted import is_trusted
 from kingly_memory.graph import Entity, Relation
+from kingly_memory.home.own_files import named_path
 from kingly_memory.home.place import Place, user_data_folder
 from tests.cli_runner import Run, runner
 
@@ -71,6 +72,11 @@ async def test_an_entity_of_the_graph_is_one_however_its_name_is_typed(tmp_path:
         assert await memory.graph.read() == ((), ())
 
 
-def test_an_empty_home_variable_does_not_put_memories_into_the_root_of_the_file_system() -> None:
+def test_an_empty_home_variable_does_not_put_memories_into_the_root_of_the_file_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     own = Path(getpwuid(os.getuid()).pw_dir)
     assert user_data_folder({"HOME": ""}) == own / ".local" / "share" / "kingly"
+    monkeypatch.setenv("HOME", "")
+    assert named_path("home", "~/m") == own / "m"
+    assert Place.resolve(environment={"KINGLY_HOME": "~/m"}).home == own / "m"
