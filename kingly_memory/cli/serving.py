@@ -190,16 +190,13 @@ def hub_tokens_create(options: Options, out: Output) -> Answer:
     with changing(home) as grants:
         after, token = grants.made(grant)
         after.write(home)
-    no_forgetting = "  what its holder forgets stays on the hub; --role forget makes one that may forget there"
-    lines = [
-        token,
-        f"  {grant.holder} may {' and '.join(grant.may)}",
-        *([no_forgetting] if options.role == "write" else []),
-        "  it is shown this once; give it to the holder as KINGLY_TOKEN, or in a file of mode 0600 as --token-file",
-    ]
+    out.note(f"{grant.holder} may {' and '.join(grant.may)}")  # beside the token, which is alone on standard output
+    if options.role == "write":
+        out.note("what its holder forgets stays on the hub; --role forget makes one that may forget there")
+    out.note("it is shown this once; give it to the holder as KINGLY_TOKEN, or in a file of mode 0600 as --token-file")
     if not grants.is_needed:
-        lines.append("  from now on the hub answers nobody without a token")
-    return Answer({"name": grant.holder, "token": token}, lines)
+        out.note("from now on the hub answers nobody without a token")
+    return Answer({"name": grant.holder, "token": token}, [token])
 
 
 def hub_tokens_revoke(options: Options, out: Output) -> Answer:
