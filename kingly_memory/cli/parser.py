@@ -83,9 +83,10 @@ class _Line:
                 self._keep(self._takes["add"], word[1:])
             else:
                 self._texts.append(word)
-        listing = self._known.get(f"{self._name} list")
-        if self._options.command is None and listing is not None and not any(map(_is_required, parameters_of(listing))):
-            self._command("list")
+        for word in ("list", "status"):  # what a group does by itself
+            shows = self._known.get(f"{self._name} {word}")
+            if self._options.command is None and shows is not None and not any(map(_is_required, parameters_of(shows))):
+                self._command(word)
         if self._options.command is not None:
             self._fill(self._options.command)
         elif self._name or self._texts:
@@ -153,6 +154,8 @@ class _Line:
     def _fill(self, command: Command) -> None:
         """Give the texts to the positional parameters, in their order."""
         left = self._texts
+        if len(left) == 1 and "://" in left[0] and command.name == "remotes add":
+            self._refuse("NAME is missing; it stands before the URL, as in `remotes add team URL`")
         for parameter in parameters_of(command):
             if parameter.is_option:
                 continue

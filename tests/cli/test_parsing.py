@@ -68,6 +68,11 @@ def test_a_text_of_several_words_that_begins_like_an_option_is_a_text() -> None:
     assert parse(["store", "x", "--title=two words"]).title == "two words"
 
 
+@pytest.mark.parametrize(("group", "command"), [("embedder", "embedder status"), ("outbox", "outbox list")])
+def test_a_group_alone_shows_what_there_is(group: str, command: str) -> None:
+    assert parse([group]).command.name == command
+
+
 def test_the_version_is_an_option_too() -> None:
     assert {parse([one, "--json"]).command.name for one in ("--version", "-V", "version")} == {"version"}
 
@@ -84,6 +89,11 @@ def test_the_version_is_an_option_too() -> None:
         (["threads", "lst"], "'lst' is no command of threads; did you mean 'list'?"),
         (["store"], "CONTENT is missing (see `kingly-memory store --help`)"),
         (["thought"], "COMMAND is missing; choose one of record, list (see `kingly-memory thought --help`)"),
+        (
+            ["remotes", "add", "http://r"],
+            "NAME is missing; it stands before the URL, as in `remotes add team URL` (see",
+        ),
+        (["remotes", "add", "team"], "URL is missing"),
         (["compact", "all"], "'all' is a word too many; put a text of several words in quotes (see `kingly-memory com"),
         (["threads", "show", "a", "b"], "'b' is a word too many"),
         (["get", "a", "b"], "'b' is a word too many"),
