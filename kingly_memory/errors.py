@@ -107,12 +107,14 @@ HAVE_MORE_FILES = "Close files in this process, or let it open more (ulimit -n)"
 class StoreUnwritable(StoreError):
     """The disk or the system refused a write: full, read-only, or failing, or too many files are open."""
 
-    def __init__(self, path: str, cause: str) -> None:
+    def __init__(self, path: str, cause: str, to_do: str | None = None) -> None:
         has_too_many = TOO_MANY_FILES in cause
-        to_do = HAVE_MORE_FILES if has_too_many else "Free some space, or make the folder writable and the files in it"
+        of_files = (
+            HAVE_MORE_FILES if has_too_many else "Free some space, or make the folder writable and the files in it"
+        )
         super().__init__(
             f"the memory store in {path} cannot be written ({cause}); nothing was stored. "
-            f"{to_do}, then try again: no restart is needed"
+            f"{to_do or of_files}, then try again: no restart is needed"
         )
 
 

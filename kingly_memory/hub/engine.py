@@ -493,7 +493,7 @@ def refusal(error: Exception) -> Refusal:
         case InvalidInput():
             return Refusal(422, str(error), error.field)
         case StoreError():
-            log.error("HubStoreFailed %s", type(error).__name__)
+            log.error("HubStoreFailed: %s", error)
             return Refusal(503, "the hub's store cannot be used at the moment; nothing was changed")
     log.error("HubCallFailed %s", type(error).__name__)
     return Refusal(500, "internal error")

@@ -22,6 +22,7 @@ import json
 import os
 import re
 import select
+import socket
 import subprocess
 import sys
 import threading
@@ -31,14 +32,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from socket import AF_INET, IPPROTO_TCP, SOCK_STREAM, TCP_KEEPIDLE, TCP_USER_TIMEOUT
 from typing import Any
 
 import httpx
 import pytest
 
-from kingly_memory.errors import InvalidInput, InvalidSetting, StoreTooNew, StoreUnreadable
+from kingly_memory.errors import InvalidInput, InvalidSetting, StoreTooNew, StoreUnreadable, StoreUnwritable
 from kingly_memory.hub import recall, vectors
-from kingly_memory.hub.engine import scope_name
+from kingly_memory.hub.engine import refusal, scope_name
 from kingly_memory.hub.envelopes import sent
 from kingly_memory.hub.serve import opened, run_hub
 from kingly_memory.ids import MemoryId
@@ -53,7 +55,7 @@ from tests.router.search.test_meaning import SubjectEmbedder
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: the hub is not tested on PostgreSQL")
 from kingly_memory.hub.postgres import schema  # noqa: E402  # it needs psycopg
-from kingly_memory.hub.postgres.failures import shown  # noqa: E402
+from kingly_memory.hub.postgres.failures import failure, shown  # noqa: E402
 from kingly_memory.hub.postgres.store import PostgresStore, PostgresTransaction  # noqa: E402
 
 KEYS, CALLERS, HUBS = 300, 12, 2
@@ -668,7 +670,8 @@ def test_a_database_that_was_copied_is_another_incarnation(hubs: list[Hub], post
 # --- a database that is not as it should be ---------------------------------------------------------------------------
 
 
-def test_a_database_that_stops_costs_a_sentence_and_comes_back_by_itself() -> None:
+def test_a_database_that_stops_costs_a_sentence_and_comes_back_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing else is written, whose lines would differ each time and fill a log."""
     with postgres_server() as server:
         hub = Hub(server.address)
         kept = hub("store_memory", content="tea at four", idempotency_key="a")["memory_id"]
@@ -681,6 +684,26 @@ def test_a_database_that_stops_costs_a_sentence_and_comes_back_by_itself() -> No
         assert hub("store_memory", content="tea at four", idempotency_key="a")["memory_id"] == kept
         assert hub("store_memory", content="tea at five", idempotency_key="b")["idempotency_hit"] is False
         hub.store.close()
+    assert [record for record in caplog.records if record.name.startswith("psycopg")] == []
+
+
+@pytest.mark.requirement("N24")
+def test_a_call_that_the_database_failed_names_the_cause_to_the_operator_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failed = failure("postgresql://db/kingly", psycopg.OperationalError("FATAL: sorry, too many clients already"))
+    assert "connection" not in refusal(failed).reason
+    assert "postgresql://db/kingly cannot be read (it has no connection left)" in caplog.text
+
+
+def test_a_database_that_vanishes_from_the_network_is_given_up_and_looked_for_again_soon(postgres: Server) -> None:
+    store = PostgresStore(postgres.address)
+    with store._pool.connection() as connection, socket.fromfd(connection.fileno(), AF_INET, SOCK_STREAM) as taken:
+        idle_s = taken.getsockopt(IPPROTO_TCP, TCP_KEEPIDLE)
+        unanswered_ms = taken.getsockopt(IPPROTO_TCP, TCP_USER_TIMEOUT)
+    assert idle_s + unanswered_ms / 1000 <= 15
+    assert store._pool.reconnect_timeout <= 3  # else the pool waits twice as long each time
+    store.close()
 
 
 def test_a_read_only_database_takes_nothing_and_answers(hubs: list[Hub], postgres: Server) -> None:
@@ -691,7 +714,7 @@ def test_a_read_only_database_takes_nothing_and_answers(hubs: list[Hub], postgre
         with ExitStack() as closing:
             other = PostgresStore(postgres.address)
             closing.callback(other.close)
-            with pytest.raises(StoreUnreadable, match="read-only"):
+            with pytest.raises(StoreUnwritable, match="cannot be written .it is read-only"):
                 other.write(lambda tx: tx.set_facet("a", "b", {}), APP).result()
             assert len(other.reader.changed(APP, 0, 10)) == 1
     finally:
@@ -707,12 +730,22 @@ def test_a_read_only_database_takes_nothing_and_answers(hubs: list[Hub], postgre
         ("postgresql://hub:se-cret@127.0.0.1:{port}/nowhere", "no such database"),
         ("postgresql://nobody:se-cret@127.0.0.1:{port}/postgres", "no such database or user"),
         ("postgresql://hub:se-cret@no-such-host.invalid/postgres", "no such host"),
+        ("postgresql://hub:se-cret@127.0.0.1:{port}/postgres?nonsense=1", "makes no sense.*Write postgresql://"),
+        ("postgresql://hub:se-cret@127.0.0.1:port/postgres", "makes no sense"),
+        ("postgresql://hub:se-cret@127.0.0.1:{port}/postgres?sslmode=require", "TLS"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_named_without_its_password(postgres: Server, address: str, said: str) -> None:
     with pytest.raises(StoreUnreadable, match=said) as refused:
         PostgresStore(address.format(port=postgres.port))
     assert "se-cret" not in str(refused.value)
+
+
+def test_a_database_whose_connections_are_all_taken_says_so(postgres: Server) -> None:
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        connection.execute("CREATE ROLE small LOGIN CONNECTION LIMIT 0")
+    with pytest.raises(StoreUnreadable, match="no connection left"):
+        PostgresStore(postgres.address.replace("hub@", "small@"))
 
 
 def test_a_schema_of_a_later_version_is_left_alone(postgres: Server) -> None:

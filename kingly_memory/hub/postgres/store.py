@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # it names the host, and says what callers are told
+logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # it names the host, and says what callers are told
 
 _READERS = 8
-_WAIT_S = 5.0
-"""Until a connection is there; a caller is then told to try again."""
+_WAIT_S = 3.0
+"""Until a connection is there; a caller is then told to try again. A home waits 5 s for that."""
+_SILENT_S = 10
+"""After which a database that has vanished from the network counts as gone."""
 _LARGEST_BATCH = 64
 """Changes that one transaction takes together: it holds the locks of all their spaces, and where one of them fails,
 each is tried by itself."""
@@ -91,7 +93,14 @@ class PostgresStore:
             min_size=1,
             max_size=_READERS + 1,
             timeout=_WAIT_S,
-            kwargs={"autocommit": True, "connect_timeout": int(_WAIT_S), "application_name": "kingly-hub"},
+            reconnect_timeout=_WAIT_S,  # by default it waits for as long again as the database was away
+            kwargs={
+                "autocommit": True,
+                "connect_timeout": int(_WAIT_S),
+                "application_name": "kingly-hub",
+                "keepalives_idle": _SILENT_S // 2,
+                "tcp_user_timeout": _SILENT_S * 1000,
+            },
             configure=self._configure,
             open=False,
         )
