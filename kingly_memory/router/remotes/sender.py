@@ -112,6 +112,10 @@ class SendWindow:
                 self._pauses.remove(is_answered)
 
 
+MOST_ALIKE = 3
+"""Warnings for one reason in one drain. A token that may not forget has every memory of a renamed project refused."""
+
+
 class Sender:
     """Leases deliveries to one remote, sends them, and writes down what came of it."""
 
@@ -129,6 +133,8 @@ class Sender:
         self.paused_until_s = 0.0  # as the remote has asked (Retry-After), on the monotonic clock
         self.listing = f"kingly-memory outbox list --remote {route.endpoint}"
         self.pace = services.settings.pace
+        self._complaints = Counter[str]()
+        """In the present drain, by reason."""
         self._name = route.name
         self._remote = part.remote
         self.link = link
@@ -168,6 +174,12 @@ class Sender:
             try:
                 await Drain(self, name, early, end_s).run()
             finally:
+                for reason, count in self._complaints.items():
+                    if count > MOST_ALIKE:
+                        log.warning(
+                            "%d more deliveries%s failed likewise: %s", count - MOST_ALIKE, self.to_whom, reason
+                        )
+                self._complaints.clear()
                 self.settled.set()
 
     async def lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
@@ -385,7 +397,9 @@ class Sender:
         again = {RemoteLink: "link the memories", RemoteMarks: "pin or rate it"}.get(type(item.subject))
         remedy = f"{again} again to have it tried anew" if again else f"see `{self.listing}`"
         fate = f"gave up ({remedy})" if dead else "will try again"
-        log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
+        self._complaints[reason] += 1
+        if self._complaints[reason] <= MOST_ALIKE:
+            log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):
             self._services.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
 

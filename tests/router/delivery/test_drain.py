@@ -279,6 +279,18 @@ async def test_a_poisonous_memory_dies_after_ten_refusals_and_the_others_pass(at
     assert [entry.id for entry in await at.memory.outbox(["dead"])] == [poison]
 
 
+async def test_of_many_refusals_alike_three_are_told_one_by_one(at: At, caplog: pytest.LogCaptureFixture) -> None:
+    texts = [f"poison {number}" for number in range(5)]
+    at.remote.against.update(dict.fromkeys(texts, CLEARLY_NOT))
+    at.remote.down = True
+    await at.stored(*texts)
+    at.remote.down = False
+    caplog.clear()
+    assert (await at.memory.sync()).dead == 5
+    told = [record.getMessage() for record in caplog.records if "failed" in record.getMessage()]
+    assert (len(told), told[-1]) == (4, "2 more deliveries failed likewise: HTTP 422")
+
+
 async def test_a_clear_refusal_kills_at_once_and_a_retry_revives(at: At) -> None:
     at.remote.against["poison"] = CLEARLY_NOT
     (poison,) = await at.stored("poison")
