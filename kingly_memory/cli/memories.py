@@ -143,7 +143,9 @@ def forget(options: Options, out: Output) -> Answer:
         receipt = reader.receipt(memory.id)
         *_, first = memory, *reader.rows.revisions(memory.id)  # another machine may have revised what is our own
     lines = [f"forgotten: {summary(memory)}"]
-    if first.origin is Origin.REMOTE:
+    if receipt is not None and receipt.delivery is DeliveryState.DEAD:
+        lines.append(f"  on this machine alone: {receipt.reason}")
+    elif first.origin is Origin.REMOTE:
         lines.append("  it came from a remote; a hub of this project hears of it, elsewhere forget it there")
     if receipt is not None and receipt.delivery is DeliveryState.PENDING:
         where = " and ".join(_waiting(receipt)) or "the remote"

@@ -208,7 +208,7 @@ def sync(options: Options, out: Output) -> Answer:
     data = report.to_json()
     lines = [f"{counted(data['delivered'], 'memory')} delivered, {data['pending']:,} waiting, {data['dead']:,} dead"]
     if report.documents:
-        lines.append(f"{counted(report.documents, *_BESIDE['documents'])} delivered")
+        lines.append(f"{counted(report.documents, *_BESIDE['documents'][1:])} delivered")
     if report.received:
         lines.append(f"{counted(report.received, 'change')} received from other machines")
     remotes = data.get("remotes", {})
@@ -320,10 +320,10 @@ WATCH_S = 2.0
 OLD_DELIVERY_S = 86_400.0
 """A delivery that waits longer is worth a look."""
 _BESIDE = {
-    "links": ("link between memories", "links between memories"),
-    "documents": ("change of a shared document or log", "changes of shared documents and logs"),
+    "links": ("links", "link between memories", "links between memories"),
+    "documents": ("shared", "change of a shared document or log", "changes of shared documents and logs"),
 }
-"""What waits for a remote beside memories."""
+"""What waits for a remote beside memories: what a line about it begins with, one of it, and several."""
 
 
 class Level(StrEnum):
@@ -360,12 +360,14 @@ def of_remotes(options: Options, place: Place, status: JsonObject, strange: Cont
             yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
     if "not_taken_in" in status:
         yield NOTE("not taken in", without_address(status["not_taken_in"]))
-    for name, (thing, things) in _BESIDE.items():
+    for name, (about, thing, things) in _BESIDE.items():
         counts = status.get(name, {})
         if counts.get("pending"):
-            yield OK(name, f"{counted(counts['pending'], thing, things)} waiting")
+            yield OK(about, f"{counted(counts['pending'], thing, things)} waiting")
         if counts.get("dead"):
-            yield NOTE(name, f"{counted(counts['dead'], thing, things)} the remote refused, for good; kept here")
+            what = f"the remote refused {counted(counts['dead'], thing, things)}, and this machine keeps what it has"
+            listed = f"`{command(options, 'outbox list')}` shows why; then outbox retry or outbox drop"
+            yield NOTE(about, what, listed if name == "documents" else "make it again to have it tried anew")
     for remote in status.get("elsewhere", ()):
         what = f"{counted(remote['waiting'], 'memory')} for {remote['endpoint']}, which is not named here"
         give_up = command(options.but(remote=None), "remotes forget", remote["endpoint"])

@@ -208,7 +208,7 @@ def test_links_that_were_refused_for_good_are_told_of(run: Run) -> None:
         here = linked_in_vain(run, server, "failure=INVALID_PARAMETER")
         run("sync", *here)
         doctor = run("doctor", *here).out
-    assert "1 link between memories the remote refused, for good" in doctor
+    assert "the remote refused 1 link between memories" in doctor
 
 
 def test_a_sync_after_refusals_points_to_what_was_refused(run: Run) -> None:
@@ -376,3 +376,12 @@ def test_the_outbox_shows_a_refusal_whole(monkeypatch: pytest.MonkeyPatch, run: 
     [head, row] = run("outbox", "list", "--remote", home.url).out.splitlines()
     assert "HTTP 422" in row
     assert "…" not in head + row
+
+
+def test_who_may_not_forget_at_the_remote_is_told_that_it_is_forgotten_here_alone(
+    run: Run, home: ScriptedRemote
+) -> None:
+    run("store", "A note", "--remote", home.url, "--key", "note", "--wait", "30")
+    home.script("status=422", method="forget_memory")
+    told = run("forget", "note", "--remote", home.url).out
+    assert "  on this machine alone: the remote refused it: HTTP 422" in told
