@@ -180,7 +180,7 @@ class SyncDocuments(Face):
         return self._call(lambda: self._awaiting.share(prefix))
 
     def unshare(self, prefix: str | Sequence[str]) -> bool:
-        """Share a namespace no longer: neither goes anything to a hub nor comes anything from there.
+        """Share a namespace no longer: nothing of it goes to a hub or comes from there any more.
 
         What the hub and other machines have by then stays there. False when it was not shared under that very prefix.
         Raises InvalidInput, StoreError.

@@ -1333,7 +1333,7 @@ VERBS = (
             Parameter(
                 name="dry_run",
                 type="flag",
-                arg=Arg(words="only say what would happen; false carries it out", tool_default=True),
+                arg=Arg(words="only say what would happen", tool_default=True),
                 default=False,
             ),
         ),
@@ -1926,7 +1926,7 @@ VERBS = (
         tool=None,
         toolset="",
         title="documents unshare",
-        says="Share a namespace no longer: neither goes anything to a hub nor comes anything from there.",
+        says="Share a namespace no longer: nothing of it goes to a hub or comes from there any more.",
         takes=lambda: (
             Parameter(
                 name="prefix",

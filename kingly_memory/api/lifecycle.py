@@ -40,7 +40,7 @@ class LifecycleVerbs(Family):
                 "lifetimes, strength, tiers; left out, lifetimes and what settings switch on", "POLICY", option="policy"
             ),
         ] = None,
-        dry_run: Annotated[bool, Arg("only say what would happen; false carries it out", tool_default=True)] = False,
+        dry_run: Annotated[bool, Arg("only say what would happen", tool_default=True)] = False,
     ) -> SweepReport:
         """Archive what has ended, and archive or move what other policies want; a dry run says it first. What
         is archived can be restored.
