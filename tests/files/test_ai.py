@@ -83,6 +83,7 @@ class Lent(PromptStore):
     """A store that outlives the routers over it."""
 
     def __init__(self, store: PromptStore) -> None:
+        self.home = store.home
         self._disk = store._disk
         self._dead = False
 
