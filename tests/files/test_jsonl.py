@@ -108,7 +108,6 @@ def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
         '{"content": 1' + "0" * 5000 + "}",
         {"content": "   "},
         {"content": "x", "significance": 2},
-        {"content": "x", "standing": "forgotten"},
         {"content": "x", "scope": 1},
         {"content": "x", "created_at": 1e300},
         {"content": "x", "archived": "yes"},
@@ -123,10 +122,9 @@ def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
         "line 6: json: holds a number with too many digits",
         "line 7: content: is empty; say what is to be remembered",
         "line 8: significance: 2 is outside 0 to 1",
-        "line 9: standing: 'forgotten' is not imported; choose live or archived",
-        "line 10: scope: is not an object with project, user, agent and context_id",
-        "line 11: created_at: 1e+300 is no point in time",
-        "line 12: archived: 'yes' is neither true nor false",
+        "line 9: scope: is not an object with project, user, agent and context_id",
+        "line 10: created_at: 1e+300 is no point in time",
+        "line 11: archived: 'yes' is neither true nor false",
     ]
 
 

@@ -37,7 +37,7 @@ from kingly_memory.documents import (
 )
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedLink
-from kingly_memory.models import KEPT, MOST_LIFETIME_S, JsonObject, Memory, MemoryStatus, Origin, moment_text
+from kingly_memory.models import MOST_LIFETIME_S, JsonObject, Memory, MemoryStatus, Origin, moment_text
 from kingly_memory.validation import (
     CONTENT_LIMIT_BYTES,
     LARGEST_REVISION,
@@ -61,9 +61,7 @@ _SAID = ("key", "type", "significance", "confidence", "tags", "title", "origin",
 _SCOPED = ("context_id", "agent")
 """Fields that stand inside `scope` in our own export and beside it in a plain line."""
 _OURS = "content created_at id scope archived updated_at revision revision_of ends_at lifetime_s beside".split()
-_EARLIER = "standing"
-"""What an earlier version wrote instead of `archived`: live or archived."""
-_KNOWN = {*_SAID, *_SCOPED, *_OURS, _EARLIER}
+_KNOWN = {*_SAID, *_SCOPED, *_OURS}
 _OF_A_LINK = ("source", "target", "link_type", "strength", "description", "created_at")
 _LINE_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
@@ -203,9 +201,6 @@ def imported(data: Mapping[str, Any], *, format_name: str = FORMAT, trust: bool 
     is_archived = data.get("archived")
     if not isinstance(is_archived, bool | None):
         raise InvalidInput("archived", f"{shown(is_archived)!r} is neither true nor false")
-    status = MemoryStatus.ARCHIVED if is_archived else data.get(_EARLIER) or MemoryStatus.LIVE
-    if status not in KEPT:
-        raise InvalidInput(_EARLIER, f"{shown(status)!r} is not imported; choose live or archived")
     never_ends = "ends_at" in data and data["ends_at"] is None and length is None
     made = draft(
         data.get("content"),
@@ -221,7 +216,7 @@ def imported(data: Mapping[str, Any], *, format_name: str = FORMAT, trust: bool 
     return Imported(
         made,
         own_id,
-        MemoryStatus(str(status)),
+        MemoryStatus.ARCHIVED if is_archived else MemoryStatus.LIVE,
         changed_at,
         ends_at=ends_at,
         lifetime_s=lifetime_s,
