@@ -24,7 +24,7 @@ AGAINST = 'python -c "import sqlite3"'
 async def measure(plan: Plan) -> list[Figure]:
     home = plan.folder / "process"
     notes = plan.writer.notes(min(plan.sizes))
-    is_by_meaning = wordllama.is_installed()
+    is_by_meaning = wordllama.folder() is not None
     settings = Settings(embedder="wordllama") if is_by_meaning else by_words()
     async with MemoryRouter.open(home, project="bench", settings=settings) as memory:
         await load(memory, notes)

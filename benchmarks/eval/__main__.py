@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.eval import questions
@@ -17,7 +18,7 @@ from benchmarks.eval.configurations import CONFIGURATIONS, USUAL, Configuration,
 from benchmarks.eval.injection import InjectionReport, InjectionTrial
 from benchmarks.eval.questions import Conversation
 from benchmarks.eval.trial import Arrangement, Row, Trial, closeness, named, spread
-from kingly_memory.adapters.embed.wordllama import is_installed
+from kingly_memory.adapters.embed import wordllama
 from kingly_memory.api.attention import TOKENS
 from kingly_memory.cli.output import table
 from kingly_memory.errors import ExtraMissing, InvalidInput, KinglyMemoryError
@@ -99,7 +100,7 @@ def _configurations(options: argparse.Namespace) -> tuple[Configuration, ...]:
             raise InvalidInput(
                 "config", f"{configuration.name} cannot inject: notes come from a router without a remote"
             )
-        if configuration.storing.get("embedder") and not is_installed():
+        if configuration.storing.get("embedder") and wordllama.folder() is None:
             raise ExtraMissing(configuration.name, "semantic")
     return configurations
 
@@ -131,26 +132,26 @@ def _arrangements(options: argparse.Namespace, conversations: Sequence[Conversat
     return tuple(Arrangement) if len(conversations) > 1 else (Arrangement.POOLED,)
 
 
+@dataclass(frozen=True, slots=True)
 class _Report:
     """The figures, for programs and for people."""
 
-    def __init__(self, heading: str, rows: Sequence[Row], facts: JsonObject) -> None:
-        self._heading = heading
-        self._rows = rows
-        self._facts = facts
+    heading: str
+    rows: Sequence[Row]
+    facts: JsonObject
 
     def entries(self) -> list[JsonObject]:
-        return [named(row, self._rows) | row.figures.to_json() | self._facts for row in self._rows]
+        return [named(row, self.rows) | row.figures.to_json() | self.facts for row in self.rows]
 
     def lines(self) -> Iterator[str]:
-        yield self._heading
+        yield self.heading
         yield ""
-        yield from table([_cells(row) for row in self._rows], _HEADS)
-        if categories := list(self._rows[0].figures.recall_by_category):
+        yield from table([_cells(row) for row in self.rows], _HEADS)
+        if categories := list(self.rows[0].figures.recall_by_category):
             yield ""
-            rows = [_category_cells(row) for row in self._rows]
+            rows = [_category_cells(row) for row in self.rows]
             yield from table(rows, ("RECALL@10 BY CATEGORY", _HEADS[1], *map(str.upper, categories)))
-        yield from filter(None, map(_remark, self._rows))
+        yield from filter(None, map(_remark, self.rows))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from benchmarks.eval.configurations import Configuration
 from benchmarks.eval.figures import Injected, InjectionFigures, injection_figures
 from benchmarks.eval.misspelling import misspelt
 from benchmarks.eval.questions import Conversation, Question, name_of
-from benchmarks.eval.trial import Arrangement, arranged, named
+from benchmarks.eval.trial import Arrangement, Reported, arranged, named
 from benchmarks.eval.wrapping import wrapped
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli.output import table
@@ -27,37 +27,35 @@ _HEADS = ("CONFIGURATION", "CONVERSATIONS", "FOCUS", "INSIDE", "EVIDENCE", "TOKE
 
 
 @dataclass(frozen=True, slots=True)
-class InjectionRow:
+class InjectionRow(Reported):
     """How blocks did in one configuration and arrangement: as they are, and with the right topic in focus."""
 
-    configuration: str
-    arrangement: Arrangement
     plain: InjectionFigures
     focused: InjectionFigures
 
 
+@dataclass(frozen=True, slots=True)
 class InjectionReport:
     """The figures, for programs and for people."""
 
-    def __init__(self, heading: str, rows: Sequence[InjectionRow], facts: JsonObject) -> None:
-        self._heading = heading
-        self._rows = rows
-        self._facts = facts
+    heading: str
+    rows: Sequence[InjectionRow]
+    facts: JsonObject
 
     def entries(self) -> list[JsonObject]:
         return [
-            named(row, self._rows) | row.plain.to_json() | {"in_focus": row.focused.to_json()} | self._facts
-            for row in self._rows
+            named(row, self.rows) | row.plain.to_json() | {"in_focus": row.focused.to_json()} | self.facts
+            for row in self.rows
         ]
 
     def lines(self) -> Iterator[str]:
-        yield self._heading
-        yield f"notes of {self._facts['budget_tokens']:,} tokens at most"
+        yield self.heading
+        yield f"notes of {self.facts['budget_tokens']:,} tokens at most"
         yield ""
-        yield from table([cells for row in self._rows for cells in _cells(row)], _HEADS)
-        if categories := list(self._rows[0].plain.inside_by_category):
+        yield from table([cells for row in self.rows for cells in _cells(row)], _HEADS)
+        if categories := list(self.rows[0].plain.inside_by_category):
             yield ""
-            rows = [cells for row in self._rows for cells in _category_cells(row)]
+            rows = [cells for row in self.rows for cells in _category_cells(row)]
             yield from table(rows, ("INSIDE BY CATEGORY", *_HEADS[1:3], *map(str.upper, categories)))
 
 

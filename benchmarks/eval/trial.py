@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.eval.configurations import Configuration
 from benchmarks.eval.figures import Answered, Figures, figures, shared_stems
@@ -51,15 +51,21 @@ class NotDelivered(KinglyMemoryError):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """How one configuration did in one arrangement."""
+class Reported:
+    """What a row of a report is of."""
 
     configuration: str
     arrangement: Arrangement
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Reported):
+    """How one configuration did in one arrangement."""
+
     figures: Figures
 
 
-def named(row: _Reported, rows: Sequence[_Reported]) -> JsonObject:
+def named(row: Reported, rows: Sequence[Reported]) -> JsonObject:
     """What a row of a report is called: where both arrangements are reported, the pooled ones say so."""
     both = len({one.arrangement for one in rows}) > 1
     suffix = f"-{row.arrangement}" if both and row.arrangement is Arrangement.POOLED else ""
@@ -68,14 +74,6 @@ def named(row: _Reported, rows: Sequence[_Reported]) -> JsonObject:
         "configuration": row.configuration,
         "arrangement": row.arrangement.value,
     }
-
-
-class _Reported(Protocol):
-    @property
-    def configuration(self) -> str: ...
-
-    @property
-    def arrangement(self) -> Arrangement: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,9 +297,9 @@ def meaning(settings: Settings, own: Embedder | Vectors | None = None) -> Callab
     if named not in ("auto", "wordllama"):
         choices = "auto, wordllama, minilm, openai:URL#MODEL or none"
         raise InvalidSetting("embedder", f"{shown_embedder(named)!r} is unknown; choose {choices}")
-    from kingly_memory.adapters.embed.wordllama import is_installed
+    from kingly_memory.adapters.embed import wordllama
 
-    if is_installed():
+    if wordllama.folder() is not None:
         return _wordllama
     if named == "auto":
         return None

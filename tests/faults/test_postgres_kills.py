@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kingly_memory.adapters.embed.wordllama import is_installed
+from kingly_memory.adapters.embed import wordllama
 from kingly_memory.hub.process import HubProcess
 from tests.faults.conftest import Tell
 from tests.hub.stores import postgres_server
@@ -44,7 +44,7 @@ def test_killed_hubs_and_a_killed_database_lose_and_double_nothing(
 ) -> None:
     """The many have vectors: what a killed hub had not come to is made after its start."""
     number, callers, keys = scale
-    by_meaning = scale != QUICK and is_installed()
+    by_meaning = scale != QUICK and wordllama.folder() is not None
     monkeypatch.setenv("KINGLY_EMBEDDER", "wordllama" if by_meaning else "none")
     acknowledged: dict[str, str] = {}
     given_up = list[str]()

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from kingly_memory.adapters.embed.wordllama import is_installed
+from kingly_memory.adapters.embed import wordllama
 from kingly_memory.cli.main import main
 from kingly_memory.digests import content_digest
 from kingly_memory.documents import name_of
@@ -320,7 +320,7 @@ def test_a_purge_leaves_no_vector_in_the_database(postgres: Server) -> None:
 def test_a_hub_of_the_command_line_finds_by_meaning_what_it_kept_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not is_installed():
+    if wordllama.folder() is None:
         pytest.skip("wordllama is not installed: no hub of the command line is asked by meaning")
 
     def call(hub: HubProcess, method: str, **params: Any) -> Any:

@@ -40,15 +40,10 @@ _WORDS_LOOKED_AT = 200
 
 
 def folder() -> Path | None:
-    """Where the package lies, found without importing it; None when it is not installed."""
+    """Where the package lies with both its files, found without importing it; None where it is not installed."""
     spec = find_spec(PACKAGE)
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent
-
-
-def is_installed() -> bool:
-    """Whether the package and both its files are there."""
-    found = folder()
-    return found is not None and all((found / name).is_file() for name in (_TABLE, _TOKENIZER))
+    found = None if spec is None or spec.origin is None else Path(spec.origin).parent
+    return found if found is not None and all((found / name).is_file() for name in (_TABLE, _TOKENIZER)) else None
 
 
 class WordLlamaEmbedder(Embedder):
