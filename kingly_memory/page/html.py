@@ -65,9 +65,9 @@ def join(*children: Child) -> Html:
     return Html("".join(map(_inner, children)), made_here=_HERE)
 
 
-def document(*children: Child, lang: str = "en") -> bytes:
+def document(*children: Child) -> bytes:
     """A whole page."""
-    return f"<!doctype html>{el('html', *children, lang=lang)}".encode(errors="replace")
+    return f"<!doctype html>{el('html', *children, lang='en')}".encode(errors="replace")
 
 
 def _inner(child: Child) -> str:

@@ -51,9 +51,9 @@ class View(NamedTuple):
     status: int = 200
 
     @classmethod
-    def of(cls, title: str, *main: Child, says: str | None = None, status: int = 200) -> View:
+    def of(cls, title: str, *main: Child, says: str | None = None) -> View:
         """A view under its title, which may say what it is for."""
-        return cls(title, join(el("h1", title), el("p", says, class_="says") if says else None, *main), status)
+        return cls(title, join(el("h1", title), el("p", says, class_="says") if says else None, *main))
 
 
 def space_in_address(space: str) -> str:

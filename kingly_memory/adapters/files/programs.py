@@ -15,7 +15,7 @@ from typing import Any
 
 from kingly_memory import graph
 from kingly_memory.adapters.files import fields
-from kingly_memory.adapters.files.reading import are_pairs, as_mapping, canonical
+from kingly_memory.adapters.files.reading import as_mapping, canonical
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import named_id
 from kingly_memory.models import JsonObject
@@ -293,7 +293,9 @@ def is_legacy(content: Any) -> bool:
     and each of its names would write over the memory that has it for a key."""
     if not isinstance(content, Mapping):
         return isinstance(content, list)
-    return isinstance(content.get("memories"), list | dict) or {"key", "value"} <= set(content) or are_pairs(content)
+    if isinstance(content.get("memories"), list | dict) or {"key", "value"} <= set(content):
+        return True
+    return all(isinstance(record, Mapping) and "value" in record for record in content.values())
 
 
 def legacy_items(content: Any) -> Any:

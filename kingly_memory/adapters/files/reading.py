@@ -155,11 +155,6 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def are_pairs(content: Mapping[str, Any]) -> bool:
-    """Whether every name is a key with a `{value, …}`."""
-    return all(isinstance(record, Mapping) and "value" in record for record in content.values())
-
-
 def _no_number(name: str) -> object:
     raise InvalidInput("json", f"holds {name}, which is no number in JSON")
 

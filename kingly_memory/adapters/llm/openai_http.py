@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from typing import Any, Self
 
 from kingly_memory.errors import LanguageModelError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
@@ -31,9 +30,7 @@ class OpenAiHttpModel:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._poster.aclose()
 
     async def complete(self, prompt: str, *, timeout_s: float) -> str:
