@@ -109,12 +109,10 @@ class StoreUnwritable(StoreError):
 
     def __init__(self, path: str, cause: str, to_do: str | None = None) -> None:
         has_too_many = TOO_MANY_FILES in cause
-        of_files = (
-            HAVE_MORE_FILES if has_too_many else "Free some space, or make the folder writable and the files in it"
-        )
+        usual = HAVE_MORE_FILES if has_too_many else "Free some space, or make the folder writable and the files in it"
         super().__init__(
             f"the memory store in {path} cannot be written ({cause}); nothing was stored. "
-            f"{to_do or of_files}, then try again: no restart is needed"
+            f"{to_do or usual}, then try again: no restart is needed"
         )
 
 

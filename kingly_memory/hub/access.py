@@ -9,8 +9,9 @@ import json
 import re
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from kingly_memory.dataclass import dataclass, field
@@ -22,6 +23,8 @@ from kingly_memory.validation import mended
 
 CALLER = "kingly.caller"
 """Where a request's scope says who calls, for whoever is handed the request."""
+REFUSED = "kingly.refused"
+"""Where a request's scope says that its caller is refused, and waits to be told so."""
 
 _TOKEN = re.compile(r"[!-~]+")
 _SHORTEST_TOKEN = 16
@@ -161,8 +164,8 @@ class Gate:
                 log.warning("the tokens stay as they were: %s", error)
         return self._access
 
-    async def admit(self, headers: Mapping[str, str]) -> Caller:
-        """As `Access.admit`."""
+    async def admit(self, headers: Mapping[str, str], scope: MutableMapping[str, Any] | None = None) -> Caller:
+        """As `Access.admit`. `scope`: that of the request, where it is said when its caller has to wait."""
         try:
             return self.access.admit(headers)
         except Refusal as refusal:
@@ -171,6 +174,8 @@ class Gate:
                 while self._failures_s and self._failures_s[0] < now_s - _REMEMBERED_S:
                     self._failures_s.popleft()
                 self._failures_s.append(now_s)
+                if scope is not None:
+                    scope[REFUSED] = True
                 await self._sleep(_PAUSE_S * len(self._failures_s))
             raise
 

@@ -121,7 +121,7 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            scope[CALLER] = await self._gate.admit(request.headers)
+            scope[CALLER] = await self._gate.admit(request.headers, scope)
             if request.method != "POST":
                 # There is no session, and so nothing that a stream opened with GET could ever bring.
                 raise Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")

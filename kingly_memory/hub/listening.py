@@ -3,7 +3,8 @@ the MCP server over HTTP share.
 
 Uvicorn waits for ever for the end of a request's headers, and its `limit_concurrency` turns away those who ask while
 those who only hold a connection stay. So its connections are extended here: each that has no request in progress has a
-time limit, and where there are too many, the one that has had none for longest is closed for the newest.
+time limit, and where there are too many, one is closed for the newest: first of those that wait for a refusal, then the
+one that has had no request for longest.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from uvicorn.server import ServerState
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.hub.access import REFUSED
 from kingly_memory.observe import log
 
 _GRACE_S = 10
@@ -178,10 +180,11 @@ class Connections(ServerState):
         self.idle: dict[Connection, None] = {}
 
     def make_room(self, newest: Connection) -> None:
-        """Close connections that have been idle for longest. When that is the newest, all others are at work, and it is
-        refused."""
+        """Close connections that only wait for a refusal, and then those that have been idle for longest. When that is
+        the newest, all others are at work, and it is refused."""
         while len(self.connections) > self.limits.connections:
-            oldest = next(iter(self.idle))
+            waiting = (one for one in self.connections if isinstance(one, Connection) and one.waits_for_refusal)
+            oldest = next(waiting, None) or next(iter(self.idle))
             if oldest is newest:
                 log.warning("CallRefused 503: %d calls are in progress", self.limits.connections)
                 newest.refuse("503 Service Unavailable", _CROWDED)
@@ -236,6 +239,11 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._rest()
         self._all.make_room(self)
+
+    @property
+    def waits_for_refusal(self) -> bool:
+        """Whether the caller of its last request was not let in: with a wrong token one waits before one is told."""
+        return REFUSED in (self.scope or ())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.forget(self)

@@ -86,11 +86,11 @@ def application(
         return await to_thread.run_sync(_ready, engine)
 
     async def metrics(request: Request) -> Response:
-        await gate.admit(request.headers)
+        await gate.admit(request.headers, request.scope)
         return Response(traffic.text(), media_type="text/plain; version=0.0.4")
 
     async def call(request: Request) -> Response:
-        request.scope[CALLER] = caller = await gate.admit(request.headers)
+        request.scope[CALLER] = caller = await gate.admit(request.headers, request.scope)
         async with bodies.arrived(request) as body:
             return await _answer(engine, caller, body, request.scope)
 

@@ -53,10 +53,10 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
     door = Door(gate, Bodies(LONGEST_MESSAGE_BYTES), sdk)
     traffic = Traffic("kingly_mcp", server.tool_names)
 
-    async def metrics(headers: Headers) -> Response:
+    async def metrics(scope: Scope) -> Response:
         """The counts for Prometheus, and what the memory holds."""
         try:
-            await gate.admit(headers)
+            await gate.admit(Headers(scope=scope), scope)
             status = await server.status()
         except Refusal as refusal:
             return refused(refusal)
@@ -69,7 +69,7 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         answering: ASGIApp = door if scope["type"] == "http" else inner
         if scope["type"] == "http" and (scope["method"], scope["path"]) == ("GET", "/metrics"):
-            answering = await metrics(Headers(scope=scope))
+            answering = await metrics(scope)
         await answering(scope, receive, send)
 
     return traffic.counting(answer)

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory.hub import bodies as bodies_module
-from kingly_memory.hub.access import Refusal
+from kingly_memory.hub.access import Access, Gate, Refusal
 from kingly_memory.hub.bodies import Bodies
 from kingly_memory.hub.listening import Limits, listener, quiet_server
 from kingly_memory.hub.logs import warnings_to_stderr
@@ -207,6 +207,41 @@ async def test_where_too_many_connections_are_open_the_longest_idle_one_is_close
             await caller.send(GET)
             assert await caller.status() == 200
         assert await working.status() == 200
+
+
+@pytest.mark.requirement("A19")
+async def test_callers_who_wait_for_a_refusal_keep_nobody_out_who_is_let_in() -> None:
+    at_the_gate, never = asyncio.Semaphore(0), asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        at_the_gate.release()
+        await never.wait()
+
+    gate = Gate(lambda: Access.of(TOKEN, None), sleep=sleep)
+
+    @answering
+    async def guarded(request: Request) -> Response:
+        await gate.admit(request.headers, request.scope)
+        return Response(b"here")
+
+    right = GET[:-2] + b"Authorization: Bearer %s\r\n\r\n" % TOKEN.encode()
+    async with serving(guarded, connections=3) as served:
+        known = await served.caller()
+        await known.send(right)
+        assert await known.status() == 200
+        guessing = [await served.caller() for _ in range(2)]
+        for caller in guessing:
+            await caller.send(GET)
+            await at_the_gate.acquire()
+        for _ in range(2):
+            new = await served.caller()
+            await new.send(right)
+            assert await new.status() == 200
+        await known.send(right)
+        assert await known.status() == 200
+        for caller in guessing:
+            assert await caller.rest() == b""
+        never.set()
 
 
 async def test_a_connection_that_has_just_been_used_is_not_the_longest_idle_one() -> None:
