@@ -390,7 +390,7 @@ class Transaction(Lookups, Protocol):
 
     def send_anew(self, remote: str, outbox_of_links: str, outbox_of_documents: str, now_s: float) -> None:
         """Everything of ours that the remote has, or that it has forgotten for us, is due there once more from the
-        first change on, documents with an empty remote id; links are when their ends are there."""
+        first change on, documents that it had with an empty remote id; links are when their ends are there."""
 
     def delivery_items(self, remote: str) -> list[str]:
         """What has a delivery for that remote, at most 1,000 of them."""

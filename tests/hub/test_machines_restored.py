@@ -132,6 +132,26 @@ async def test_a_hub_that_was_put_back_gets_again_the_documents_that_it_lost(tmp
 
 
 @pytest.mark.requirement("A9")
+async def test_documents_that_a_hub_never_had_are_written_apart_though_it_was_put_back_meanwhile(
+    tmp_path: Path,
+) -> None:
+    team = Team(tmp_path)
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        for memory in (laptop, desktop):
+            await memory.documents.share("users")
+        team.back_up()
+        await laptop.documents.put("users", "note", "of the laptop")
+        team.clock.tick(1)
+        await desktop.documents.put("users", "note", "of the desktop")
+        team.put_back()
+        for memory in (laptop, desktop, laptop, desktop):
+            await memory.sync(timeout=5)
+        for memory in (laptop, desktop):
+            now = {one.key: one.value for one in await memory.documents.list("users")}
+            assert (now.pop("note"), list(now.values())) == ("of the desktop", ["of the laptop"])
+
+
+@pytest.mark.requirement("A9")
 async def test_a_hub_that_was_put_back_gets_again_what_it_lost_under_another_token(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("laptop", token_mark="first") as memory:

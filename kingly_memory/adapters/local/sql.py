@@ -419,7 +419,7 @@ SEND_LEASED_ANEW = f"UPDATE km_delivery SET wanted = wanted + 1, digest = NULL {
 """Who sends it may have been answered before the remote was put back: that answer confirms an earlier change now."""
 LINK_ANEW = "UPDATE km_delivery SET acknowledged = 0, digest = NULL WHERE remote = ?"
 DOCUMENTS_ANEW = (
-    "UPDATE km_delivery SET wanted = wanted + 1, remote_id = '', digest = NULL, "
+    "UPDATE km_delivery SET wanted = wanted + 1, remote_id = iif(remote_id IS NULL, NULL, ''), digest = NULL, "
     "state = iif(state = 'leased', state, 'pending'), due_s = iif(state = 'leased', due_s, ?) "
     "WHERE remote = ? AND state <> 'dead'"
 )
