@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -385,3 +386,14 @@ def test_who_may_not_forget_at_the_remote_is_told_that_it_is_forgotten_here_alon
     home.script("status=422", method="forget_memory")
     told = run("forget", "note", "--remote", home.url).out
     assert "  on this machine alone: the remote refused it: HTTP 422" in told
+
+
+def test_a_token_file_beside_the_project_is_found_when_its_folder_is_renamed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-token-of-the-team")
+    (tmp_path / "token").chmod(0o600)
+    (tmp_path / "one").mkdir()
+    with contextlib.chdir(tmp_path / "one"):
+        run("remotes", "add", "team", NOBODY, "--offline", "--token-file", "../token", "--home", "home")
+    (tmp_path / "one").rename(tmp_path / "two")
+    with contextlib.chdir(tmp_path / "two"):
+        assert "cannot be read" not in run("sync", "--home", "home").out
