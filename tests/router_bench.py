@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
@@ -24,6 +25,7 @@ from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transactio
 from kingly_memory.router.delivery.routes import UNNAMED, Route, Routes
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.runtime import Runtime
+from kingly_memory.router.search.remote_side import Feeds
 from kingly_memory.router.services import RemotePart
 from kingly_memory.router.sweep.steward import Lock
 from kingly_memory.router.view import Station
@@ -114,6 +116,11 @@ class ChoosyRemote(FakeRemote):
         return await super().store(memory, idempotency_key=idempotency_key, remote_id=remote_id, repeated=repeated)
 
 
+async def nothing_new(*_: object) -> tuple[int, Feeds]:
+    """What the feed of a remote brings to a side whose feed is not looked at."""
+    return 0, ()
+
+
 def router_over(
     store: PromptStore,
     remote: Remote | None,
@@ -142,7 +149,6 @@ def router_of(
     observers: tuple[Observer, ...] = (),
     project: str = "app",
     agent: str | None = None,
-    embedder: Callable[[], Embedder] | None = None,
     meaning: Callable[[], Embedder] | None = None,
     erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
 ) -> MemoryRouter:
@@ -156,7 +162,7 @@ def router_of(
             clock=clock,
             observers=observers,
             chance=lambda: 0.5,
-            embedder=embedder,
+            embedder=HashedEmbedder,
             meaning=meaning,
             sweeping=Lock(lambda: True, lambda: None),
             injections=partial(InjectionFiles, store.home),

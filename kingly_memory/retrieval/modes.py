@@ -17,7 +17,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import Hit, Memory, Results, RetrievalMode
 from kingly_memory.retrieval.fusion import is_ours, local_places
 from kingly_memory.retrieval.repeats import groups
-from kingly_memory.text.writing import stems, words
+from kingly_memory.text.writing import words
 
 AUTO = "auto"
 """The mode that leaves it to the question."""
@@ -262,12 +262,6 @@ def cosine(left: Sequence[float], right: Sequence[float]) -> float:
     """The cosine of two vectors of unit length: their inner product, kept within -1 and 1."""
     product: float = sum(map(mul, left, right))
     return min(max(product, -1.0), 1.0)
-
-
-def overlap(left: str, right: str) -> float:
-    """The share of their word stems that two texts have in common (Jaccard), for want of vectors."""
-    own, also = stems(left), stems(right)
-    return len(own & also) / len(own | also) if own | also else float(left == right)
 
 
 # --- the answer of a mode -------------------------------------------------------------------------------------------

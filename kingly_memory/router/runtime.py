@@ -63,7 +63,7 @@ class Runtime:
         remotes: Sequence[RemotePart],
         observers: tuple[Observer, ...],
         chance: Callable[[], float] = random.random,
-        embedder: Callable[[], Embedder] | None,
+        embedder: Callable[[], Embedder],
         meaning: Callable[[], Embedder] | None,
         sweeping: Lock,
         injections: Callable[[str], InjectionLog],

@@ -22,7 +22,6 @@ from kingly_memory.retrieval.modes import (
     cosine,
     inferred,
     is_exact,
-    overlap,
     pick,
     recency,
     select,
@@ -353,13 +352,6 @@ def test_similarity_is_the_cosine_of_the_vectors() -> None:
     assert cosine([0.6, 0.8], [-0.6, -0.8]) == pytest.approx(-1)
     [one, again] = HashedEmbedder().embed(["the cache is stale", "the cache is stale"])
     assert cosine(one, again) == pytest.approx(1)
-
-
-@given(st.text(max_size=40), st.text(max_size=40))
-def test_overlap_of_words_is_a_share_and_the_same_either_way(one: str, other: str) -> None:
-    assert 0 <= overlap(one, other) <= 1
-    assert overlap(one, other) == overlap(other, one)
-    assert overlap(one, one) == 1
 
 
 @pytest.mark.requirement("A8")

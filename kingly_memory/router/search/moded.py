@@ -11,7 +11,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, Results
 from kingly_memory.ports import Embedder
 from kingly_memory.retrieval.fusion import VECTORS, cut, is_worded
-from kingly_memory.retrieval.modes import ModeCandidate, ModePlan, cosine, overlap, select, success
+from kingly_memory.retrieval.modes import ModeCandidate, ModePlan, cosine, select, success
 
 READ_CHARACTERS = 1_000
 """How much of a memory is compared."""
@@ -26,31 +26,27 @@ def chosen(
     plan: ModePlan,
     *,
     fold: bool,
-    embedder: Embedder | None,
+    embedder: Embedder,
     now: datetime,
     deadline_s: float,
 ) -> Results:
-    """The mode's answer, in its order. Memories are compared by their vectors, without an embedder word by word. Those
-    whose turn came after `deadline_s` are like nothing else, and the local layer's report says `cut`."""
+    """The mode's answer, in its order. Memories are compared by the vectors of that embedder. Those whose turn came
+    after `deadline_s` are like nothing else, and the local layer's report says `cut`."""
     hits = list(cut(found.hits, plan.pool))
     if not plan.are_enough([hit.memory for hit in hits], fold=fold):
         chosen_ids, least = {hit.memory.id for hit in hits}, plan.config.min_confidence
         further = [hit for hit in found.hits if "local" in hit.layers and hit.memory.confidence >= least]
         hits += [hit for hit in further if hit.memory.id not in chosen_ids]
     texts = [f"{hit.memory.title or ''} {hit.memory.content[:READ_CHARACTERS]}".strip() for hit in hits]
-    asked: list[float] = []
+    [asked] = embedder.embed([question[:READ_CHARACTERS]])
     vectors: list[list[float]] = []
-    if embedder is not None:
-        [asked] = embedder.embed([question[:READ_CHARACTERS]])
-        for text in texts:
-            if time.monotonic() >= deadline_s:
-                break
-            vectors += embedder.embed([text])
+    for text in texts:
+        if time.monotonic() >= deadline_s:
+            break
+        vectors += embedder.embed([text])
     nearness = [cosine(asked, vector) for vector in vectors]
 
     def alike(left: int, right: int) -> float:
-        if embedder is None:
-            return overlap(texts[left], texts[right])
         return cosine(vectors[left], vectors[right]) if max(left, right) < len(vectors) else 0.0
 
     candidates = [
@@ -67,7 +63,7 @@ def chosen(
         min_similarity=plan.min_similarity,
         fold=fold,
     )
-    local, is_cut = found.layers["local"], embedder is not None and len(vectors) < len(texts)
+    local, is_cut = found.layers["local"], len(vectors) < len(texts)
     return replace(
         selected,
         layers={**found.layers, "local": replace(local, cut=local.cut or is_cut)},

@@ -52,7 +52,7 @@ class RemoteAnswer:
 class RemoteSide:
     """The remote as a reader of memories sees it: asked once, only while the link is connected."""
 
-    def __init__(self, part: RemotePart, link: LinkKeeper, cache: RemoteCache, pull: Pull | None = None) -> None:
+    def __init__(self, part: RemotePart, link: LinkKeeper, cache: RemoteCache, pull: Pull) -> None:
         """`pull` takes in what has changed there."""
         self.part = part
         self.name = part.route.name
@@ -133,7 +133,7 @@ class RemoteSide:
             async with asyncio.timeout(timeout_s), self._catching_up:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
                 more: Feeds = ()
-                while is_due and self._pull is not None:
+                while is_due:
                     news, more = await self._pull(self.part.remote, timeout_s, more)
                     self.news += news
                     self._pages += 1

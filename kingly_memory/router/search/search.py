@@ -186,13 +186,13 @@ class Search:
         local: LocalSearch,
         sides: Sequence[RemoteSide],
         *,
-        embedder: Callable[[], Embedder] | None,
+        embedder: Callable[[], Embedder],
     ) -> None:
-        """`embedder` compares memories with each other in the modes; without one they are compared word by word."""
+        """`embedder` compares memories with each other in the modes."""
         self._view = view
         self._local = local
         self._sides = tuple(sides)
-        self._embedder = cache(embedder) if embedder is not None else lambda: None
+        self._embedder = cache(embedder)
         self._access = access
         self._clock = access.clock
         self._settings = access.settings

@@ -21,7 +21,7 @@ from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.services import RemotePart, Services
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.testing.fakes import FakeCall
-from tests.router_bench import CALM, REMOTE, PromptStore
+from tests.router_bench import CALM, REMOTE, PromptStore, nothing_new
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ async def test_only_a_remote_that_had_its_time_is_late_and_one_that_refuses_has_
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
     cache = RemoteCache(REMOTE, store=store, clock=clock)
-    side = RemoteSide(link._part, link, cache)
+    side = RemoteSide(link._part, link, cache, nothing_new)
 
     async def fail(_: Remote) -> None:
         raise error

@@ -37,11 +37,10 @@ def contents(found: Results) -> list[str]:
 class Bench:
     """A router over a fake remote, on a clock of its own, that is never pressed for time."""
 
-    def __init__(self, home: Path, settings: Settings = UNHURRIED, *, embeds: bool = True) -> None:
+    def __init__(self, home: Path, settings: Settings = UNHURRIED) -> None:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
-        embedder = HashedEmbedder if embeds else None
-        self.router = router_over(PromptStore(home), self.remote, self.clock, settings=settings, embedder=embedder)
+        self.router = router_over(PromptStore(home), self.remote, self.clock, settings=settings)
 
     async def store(self, content: str, **said: Any) -> Memory:
         receipt = await self.router.store(content, **{"significance": 0.3, **said})
@@ -226,24 +225,21 @@ async def test_a_broad_search_shows_different_things_first(bench: Bench) -> None
 
 
 @pytest.mark.requirement("ALM-025")
-@pytest.mark.parametrize("embeds", [True, False])
-async def test_learning_groups_what_is_alike(tmp_path: Path, embeds: bool) -> None:
-    bench = Bench(tmp_path / "home", embeds=embeds)
-    async with bench.router:
-        for text in (
-            "outage: the migration waited for a lock and timed out",
-            "outage of the runner, its disk was full",
-            "outage: a migration timed out waiting for a lock",
-            "outage: full disk on a runner",
-        ):
-            await bench.store(text)
-        found = await bench.router.search("outage", mode="learning")
-        assert [found.clusters[hit.memory.id] for hit in found] == [1, 1, 2, 2]
-        assert ["migration" in text for text in contents(found)] in (
-            [True, True, False, False],
-            [False, False, True, True],
-        )
-        assert set(found.to_json()["clusters"]) == {hit.memory.id for hit in found}
+async def test_learning_groups_what_is_alike(bench: Bench) -> None:
+    for text in (
+        "outage: the migration waited for a lock and timed out",
+        "outage of the runner, its disk was full",
+        "outage: a migration timed out waiting for a lock",
+        "outage: full disk on a runner",
+    ):
+        await bench.store(text)
+    found = await bench.router.search("outage", mode="learning")
+    assert [found.clusters[hit.memory.id] for hit in found] == [1, 1, 2, 2]
+    assert ["migration" in text for text in contents(found)] in (
+        [True, True, False, False],
+        [False, False, True, True],
+    )
+    assert set(found.to_json()["clusters"]) == {hit.memory.id for hit in found}
 
 
 @pytest.mark.requirement("ARG-013")

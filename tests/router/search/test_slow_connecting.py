@@ -23,7 +23,7 @@ from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.services import RemotePart, Services
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import CALM, REMOTE, PromptStore
+from tests.router_bench import CALM, REMOTE, PromptStore, nothing_new
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 
@@ -43,7 +43,7 @@ class Beside:
         part = RemotePart(route, self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
         self.link = LinkKeeper(part, Services(store, self.clock, CALM, (), lambda: 0.5, lambda _: 0))
         cache = RemoteCache(REMOTE, store=store, clock=self.clock)
-        self.side = RemoteSide(part, self.link, cache)
+        self.side = RemoteSide(part, self.link, cache, nothing_new)
 
     def answers(self) -> None:
         self.heard_s = self.clock.monotonic()
