@@ -112,8 +112,8 @@ def _with_tokens(
             *others,
         ]
         shown, path = next((way for way in ways if any(way)), (None, None))
-        # Without `..`: it is kept, and the folder in which it was named may be moved.
-        file = None if path is None else Path(os.path.abspath(named_path("token_file", path, later=True)))
+        # Without `..`: it is kept, and the folder in which it was named may be moved. Links stay.
+        file = None if path is None else Path(os.path.abspath(named_path("token_file", path, later=True)))  # noqa: PTH100
         chosen.append(RemotePlace(label, address, shown, file))
     return tuple(chosen)
 
