@@ -3,7 +3,7 @@ host sends along everything it has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from random import Random
 
 _PROMPT = """\
@@ -108,12 +108,32 @@ _EVENTS = (
     "INFO  [sync] 0x{n}fae4410b: {n} objects written to bucket backup-eu",
 )
 
+_LOG = "<a log>"
+_AROUND: Mapping[str, tuple[str, str]] = {
+    "after rules": (f"{_PROMPT}\n\n", ""),
+    "after rules, labelled": (f"{_POLICY}\n\nUser: ", ""),
+    "after rules, running on": (f"{_POLICY} ", ""),
+    "before rules": ("", f"\n\nAnswer the question above. {_POLICY}"),
+    "before a log": ("", f"\n\n{_LOG}"),
+    "after a log": (f"{_LOG}\n", ""),
+    "before a trace": ("", f"\n```\n{_TRACE}\n```\nThe same happens on the other machine."),
+    "after a file": (f"```python\n{_SOURCE}\n```\n\n", ""),
+    "after a file without fences": (f"{_SOURCE}\n\n", ""),
+    "after a mail": (f"{_QUOTED}\n\n", "\n"),
+    "between a record and a log": (f"{_RECORD}\n\n", f"\n\n{_LOG}"),
+    "at the end of a chat": (f"{_PROMPT}\n\n{_CHAT}\nUser: ", ""),
+}
+"""What stands before a question and what after it."""
+WAYS = tuple(_AROUND)
+
 
 def wrapped(question: str, seed: int = 0, *, way: str | None = None) -> str:
     """The question with a pasted system prompt, log, stack trace, file, record, mail or chat before it, after it or on
     both sides: in one of the WAYS, any of them unless it is named. The same question and seed give the same text."""
     chance = Random(f"{seed} {question}")  # repeatable is the point
-    return _WRAPPERS[way or chance.choice(WAYS)](question, chance)
+    before, after = _AROUND[way or chance.choice(WAYS)]
+    log = _log(chance)
+    return f"{before.replace(_LOG, log)}{question}{after.replace(_LOG, log)}"
 
 
 def _log(chance: Random) -> str:
@@ -121,68 +141,3 @@ def _log(chance: Random) -> str:
         f"2024-05-17T08:{minute:02}:{chance.randrange(60):02}.{chance.randrange(1000):03}Z" for minute in range(24)
     )
     return "\n".join(f"{time} {chance.choice(_EVENTS).format(n=chance.randint(2, 9))}" for time in times)
-
-
-def _prompted(question: str, _: Random) -> str:
-    return f"{_PROMPT}\n\n{question}"
-
-
-def _labelled(question: str, _: Random) -> str:
-    return f"{_POLICY}\n\nUser: {question}"
-
-
-def _run_on(question: str, _: Random) -> str:
-    return f"{_POLICY} {question}"
-
-
-def _answered_first(question: str, _: Random) -> str:
-    return f"{question}\n\nAnswer the question above. {_POLICY}"
-
-
-def _above_log(question: str, chance: Random) -> str:
-    return f"{question}\n\n{_log(chance)}"
-
-
-def _below_log(question: str, chance: Random) -> str:
-    return f"{_log(chance)}\n{question}"
-
-
-def _above_trace(question: str, _: Random) -> str:
-    return f"{question}\n```\n{_TRACE}\n```\nThe same happens on the other machine."
-
-
-def _below_source(question: str, _: Random) -> str:
-    return f"```python\n{_SOURCE}\n```\n\n{question}"
-
-
-def _unfenced_source(question: str, _: Random) -> str:
-    return f"{_SOURCE}\n\n{question}"
-
-
-def _after_mail(question: str, _: Random) -> str:
-    return f"{_QUOTED}\n\n{question}\n"
-
-
-def _within_record(question: str, chance: Random) -> str:
-    return f"{_RECORD}\n\n{question}\n\n{_log(chance)}"
-
-
-def _at_the_end_of_chat(question: str, _: Random) -> str:
-    return f"{_PROMPT}\n\n{_CHAT}\nUser: {question}"
-
-
-_WRAPPERS: Mapping[str, Callable[[str, Random], str]] = {
-    "after rules": _prompted,
-    "after rules, labelled": _labelled,
-    "after rules, running on": _run_on,
-    "before rules": _answered_first,
-    "before a log": _above_log,
-    "after a log": _below_log,
-    "before a trace": _above_trace,
-    "after a file": _below_source,
-    "after a file without fences": _unfenced_source,
-    "after a mail": _after_mail,
-    "between a record and a log": _within_record,
-    "at the end of a chat": _at_the_end_of_chat,
-}
-WAYS = tuple(_WRAPPERS)
