@@ -211,12 +211,16 @@ def sync(options: Options, out: Output) -> Answer:
         lines.append(f"{counted(report.documents, *_BESIDE['documents'][1:])} delivered")
     if report.received:
         lines.append(f"{counted(report.received, 'change')} received from other machines")
+    with reading(place, out) as reader:
+        refused = reader.status().get("documents", {}).get("dead", 0)
+    if refused:
+        lines[0] += f"; {counted(refused, *_BESIDE['documents'][1:])} dead"
     remotes = data.get("remotes", {})
     [(who, only), *more] = remotes.items() or [("the remote", data)]
     if data["reason"] and not more:
         how = "did not take everything" if only["link"] == "connected" and data["pending"] else f"is {only['link']}"
         lines.append(f"{who} {how}: {only['reason']}")
-    elif data["dead"] and not data["reason"]:
+    elif (data["dead"] or refused) and not data["reason"]:
         lines.append(f"what is dead was refused before: `{command(options, 'outbox list')}` shows why")
     for label, counts in remotes.items() if more else ():
         done = f"{counts['delivered']:,} delivered, {counts['pending']:,} waiting, {counts['dead']:,} dead"

@@ -219,6 +219,20 @@ async def test_what_a_token_may_not_send_is_refused_by_name_and_all_else_goes_on
         assert (await ours.status())["outbox"]["dead"] == 0
 
 
+def test_a_sync_counts_a_document_that_was_refused(hub: HubProcess, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(token_of(hub.home, "reader", "read", "app"))
+    (tmp_path / "token").chmod(0o600)
+    run("remotes", "add", "team", hub.url, "--token-file", str(tmp_path / "token"), "--project", "app")
+    run("documents", "share", "users", "--project", "app")
+    assert (
+        "delivery of 'users/note' to team failed"
+        in run("documents", "put", "users", "note", "x", "--project", "app").err
+    )
+    told = run("sync", "--project", "app").out
+    assert "0 dead; 1 change of a shared document or log dead" in told
+    assert "`kingly-memory outbox list --project app` shows why" in told
+
+
 @pytest.mark.parametrize("dialect", ["", "/mcp"], ids=["json-call", "mcp"])
 async def test_who_may_not_read_there_is_told_that_nothing_is_taken_in(
     hub: HubProcess, tmp_path: Path, dialect: str

@@ -253,13 +253,15 @@ class Claim:
         return _About(name, called, _ends(transaction, self.remote, link))
 
     def _document(self, transaction: Transaction, item_id: str, found: Delivery) -> _About | None:
-        from kingly_memory.router.delivery import shared  # commands that store load this module
+        from kingly_memory.documents import shown_place  # commands that store load this module
+        from kingly_memory.router.delivery import shared
 
         subject = shared.remote_document(transaction, self.remote, item_id, found.remote_id)
         if subject is None:
             shared.let_go(transaction, self.remote, item_id)
             return None
-        return _About(f"document {subject.name}", item_id, subject)
+        place = shown_place((transaction.facet(DOCUMENT, item_id) or {}).get("place"))
+        return _About(place, item_id, subject)
 
     def _waits_for_parent(self, transaction: Transaction, row: Row, found: Delivery, taken: Collection[str]) -> bool:
         """True for a thought whose parent goes first and is not among the `taken`. It becomes due with that one."""
