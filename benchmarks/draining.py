@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -21,7 +21,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.adapters.remote import wire
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.ids import new_id
-from kingly_memory.models import JsonObject, Memory
+from kingly_memory.models import JsonObject
 from kingly_memory.observe import Event, MemoryDelivered
 from kingly_memory.validation import draft
 
@@ -52,30 +52,20 @@ class Took(NamedTuple):
         return Took((self.wall_s - began.wall_s) / count, (self.processor_s - began.processor_s) / count)
 
 
-class Server(Protocol):
-    """A remote in a process of its own, which keeps its port."""
-
-    @property
-    def url(self) -> str: ...
-
-    def start(self) -> object: ...
-
-    def stop(self) -> object: ...
-
-
 class Spawned:
     """A Python module that serves the port which is its last argument."""
+
+    _process: subprocess.Popen[bytes]
 
     def __init__(self, *module: str) -> None:
         self._module = module
         self._port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
-    def start(self) -> None:
+    def __enter__(self) -> Spawned:
         command = [sys.executable, "-m", *self._module, str(self._port)]
         self._process = subprocess.Popen(
             command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -85,17 +75,20 @@ class Spawned:
             if self._process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"{self._module[0]} did not start")
             time.sleep(0.05)
+        return self
 
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def _listens(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=1):
             return True
         return False
+
+
+Server = Spawned | HubProcess
+"""A remote in a process of its own, which keeps its port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +191,7 @@ async def _caught_up(place: Place, folder: Path, texts: Sequence[str]) -> Took:
     address = place.address(server)
     async with MemoryRouter.open(folder / "home", remote=address, settings=by_words(), observers=(note,)) as memory:
         await memory.store_many(texts)
-        with _started(server):
+        with server:
             await _warmed(place, server)
             began = _now()
             await _all_delivered(memory)
@@ -222,7 +215,7 @@ async def _posted(place: Place, folder: Path, texts: Sequence[str]) -> list[Took
     """A client without any care posts the bodies that the router would; and once more, of other memories."""
     server = (place.bare or place.server)(folder / "server")
     took = []
-    with _started(server):
+    with server:
         await _warmed(place, server)
         for _ in range(2):
             bodies = [params(text) for text in texts]
@@ -275,24 +268,11 @@ async def _introduced(ask: Callable[[JsonObject], Any]) -> dict[str, str]:
 
 
 def params(text: str) -> JsonObject:
-    memory = _memory(text)
+    """What the router would call `store_memory` with."""
+    now = datetime.now(UTC)
+    memory = draft(text).memory(new_id(now), "bench", created_at=now, updated_at=now, revision=1)
     params: JsonObject = json.loads(json.dumps(wire.store_params(memory, memory.id, None)))
     return params
-
-
-def _memory(text: str) -> Memory:
-    now = datetime.now(UTC)
-    memory = draft(text)
-    return memory.memory(new_id(now), "bench", created_at=now, updated_at=now, revision=1)
-
-
-@contextmanager
-def _started(server: Server) -> Iterator[None]:
-    server.start()
-    try:
-        yield
-    finally:
-        server.stop()
 
 
 def _free_port() -> int:
