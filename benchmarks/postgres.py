@@ -78,10 +78,12 @@ async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
         await asyncio.to_thread(_read, knowing, scope)
         await asyncio.to_thread(vectors.load)
 
-    def by(hub: Hub) -> Callable[[int], Awaitable[None]]:
+    cuts = dict.fromkeys(("words", "again", "meaning"), 0)
+
+    def by(what: str, hub: Hub) -> Callable[[int], Awaitable[None]]:
         async def search(number: int) -> None:
             scope, text = asked[number]
-            hub("search_semantic_memories", scope, query=text)
+            cuts[what] += "partial" in hub("search_semantic_memories", scope, query=text)
 
         return search
 
@@ -90,18 +92,24 @@ async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
         vectors = compared[scope]
         vectors.near(vectors.asked(text), POOL, (), time.monotonic() + 1.0)
 
-    ways = {"words": by(hub), "again": by(hub), "meaning": by(knowing), "vectors": compare}
+    engines = {"words": hub, "again": hub, "meaning": knowing}
+    ways = {what: by(what, engine) for what, engine in engines.items()} | {"vectors": compare}
     seconds = await alternate(ways, plan.samples)
     where = f"{sum(map(len, parts.values())):,} in {len(parts)} projects"
-    in_a_million = IN_A_MILLION if max(plan.sizes) > 100_000 else ()
-    words, against = seconds["words"], "by words"
+    of_each, of_both = (BY_WORDS, BY_MEANING) if max(plan.sizes) <= 100_000 else ((), IN_A_MILLION)
+    words, against, cut = seconds["words"], "by words", {what: f"cut short: {count}" for what, count in cuts.items()}
     return [
-        figure(f"hub, PostgreSQL: search by words in {where}", words, goals=in_a_million or BY_WORDS),
+        figure(f"hub, PostgreSQL: search by words in {where}", words, goals=of_each, remark=cut["words"]),
         figure("the same again (A/A)", seconds["again"], floor=words, against=against),
         figure(
-            "by words and meaning", seconds["meaning"], floor=words, against=against, goals=in_a_million or BY_MEANING
+            "by words and meaning",
+            seconds["meaning"],
+            floor=words,
+            against=against,
+            goals=of_both,
+            remark=cut["meaning"],
         ),
-        figure("the nearest vectors alone", seconds["vectors"], floor=words, against=against, goals=BY_WORDS),
+        figure("the nearest vectors alone", seconds["vectors"], floor=words, against=against, goals=of_each),
     ]
 
 

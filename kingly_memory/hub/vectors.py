@@ -19,8 +19,9 @@ from kingly_memory.ports import HOME, INCARNATION, Embedder, LocalStore, Row
 from kingly_memory.router.search.embedding import BATCH, give_vectors
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 
-MOST, MOST_PROJECTS = 200_000, 200
-"""Vectors that are kept in the process, some 150 MB, and of how many projects: of those that were asked last."""
+MOST, MOST_PROJECTS = 1_200_000, 200
+"""Vectors that are kept in the process, some 1 GB, and of how many projects: of those that were asked last. Another
+project is searched by words until its vectors are read, so all that is asked again and again should fit."""
 _BITE_CHARACTERS = 16_384
 """Of memories whose vectors are made and written together: what may hold up the end of the hub, and other writers."""
 _LOOK_S = 0.02
