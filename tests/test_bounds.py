@@ -115,6 +115,7 @@ def test_the_environment_is_read_in_one_place() -> None:
     read = [
         "settings.py",
         "home/place.py",
+        "home/own_files.py",  # whose folder `~` is
         "hub/process.py",
         "cli/output.py",
     ]  # and, of the reference server, its file:
