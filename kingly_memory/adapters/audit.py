@@ -78,7 +78,7 @@ class AuditFiles:
         self.lost += 1
         if not self._is_failing:
             self._is_failing = True
-            log.warning("audit: the simulation goes on without a record: %s", problem)
+            log.warning("audit: work goes on without a record: %s", problem)
 
 
 def line_of(record: JsonObject) -> bytes:

@@ -106,6 +106,7 @@ def hub_status(options: Options, out: Output) -> Answer:
     import httpx  # few commands speak to a server by themselves
 
     from kingly_memory.adapters.remote.endpoint import endpoint
+    from kingly_memory.adapters.remote.http import why
     from kingly_memory.errors import InvalidInput, RemoteUnavailable
     from kingly_memory.home.secret_file import secret
 
@@ -116,12 +117,17 @@ def hub_status(options: Options, out: Output) -> Answer:
     file = options.token_file
     bearer = {"Authorization": f"Bearer {secret(Path(file), 'token_file')}"} if file else {}
     try:
-        with httpx.Client(base_url=options.url, timeout=_PATIENCE_S, trust_env=False, headers=bearer) as web:
+        trusted = httpx.create_ssl_context()  # `trust_env`, off because of proxies, would leave out SSL_CERT_FILE too
+        with httpx.Client(
+            base_url=options.url, timeout=_PATIENCE_S, trust_env=False, headers=bearer, verify=trusted
+        ) as web:
             health, ready, metrics = (web.get(f"/{one}") for one in ("health", "ready?once", "metrics"))
         said = health.json()
         version, embedder = str(said["version"]), said["embedder"]
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
-        raise RemoteUnavailable(f"no hub answers at {hub}; name its address with --url") from None
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, KeyError, TypeError) as problem:
+        reason = why(problem)
+        found = f" ({reason})" if reason else ""
+        raise RemoteUnavailable(f"no hub answers at {hub}{found}; name its address with --url") from None
     methods = _counted(metrics.text) if metrics.status_code == HTTPStatus.OK else {}
     is_ready, state = ready.status_code == HTTPStatus.OK, "ready"
     if not is_ready:

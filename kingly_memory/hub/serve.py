@@ -111,7 +111,8 @@ def certified(certificate: Path | None, key: Path | None) -> tuple[Path, Path] |
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        raise InvalidSetting("tls_cert", "and --tls-key belong together; name both, or neither")
+        named, other = ("tls_cert", "--tls-key") if key is None else ("tls_key", "--tls-cert")
+        raise InvalidSetting(named, f"is of no use without {other}; name both, or neither")
     secret(key, "tls_key")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")

@@ -103,7 +103,7 @@ def test_a_hub_says_of_each_call_who_called_what_and_nothing_of_what_was_said(tm
     [
         ("--port", "99999", "99999 is outside 0 to 65535"),
         ("--store", "mysql://x", "is no address of PostgreSQL; write postgresql://user@host:5432/database"),
-        ("--tls-cert", "x.pem", "and --tls-key belong together; name both, or neither"),
+        ("--tls-cert", "x.pem", "is of no use without --tls-key; name both, or neither"),
     ],
 )
 def test_an_option_of_the_hub_that_cannot_be_used_is_refused_by_its_name(

@@ -260,8 +260,7 @@ class Transport:
         # UnicodeError: a host such as `xn--.com`, which looks encoded and cannot be decoded.
         if isinstance(problem, httpx.InvalidURL | httpx.UnsupportedProtocol | UnicodeError):
             return f"{origin}: the address cannot be used"
-        reasons = filter(None, map(_words, _causes(problem)))
-        reason = next(reasons, "the connection broke, or it does not speak HTTP")
+        reason = why(problem) or "the connection broke, or it does not speak HTTP"
         proxy = next((one for one in (self.endpoint.scheme, "all") if one in getproxies()), None)
         if proxy is None or self.endpoint.loopback or proxy_bypass(self.endpoint.host):
             return f"{origin}: {reason}"
@@ -403,6 +402,11 @@ async def _read_in_small_pieces(event: str, info: dict[str, Any]) -> None:
             return piece
 
         stream.read = read_piece
+
+
+def why(problem: BaseException) -> str | None:
+    """What the system says of a connection that failed, where it says anything."""
+    return next(filter(None, map(_words, _causes(problem))), None)
 
 
 def _causes(problem: BaseException) -> Iterator[BaseException]:
