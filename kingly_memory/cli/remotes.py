@@ -424,6 +424,7 @@ def _outbox(outbox: JsonObject, sync: str | None, listing: str) -> Findings:
         if not waiting and "earlier" not in outbox:
             return
     what = f"{counted(waiting, 'memory')} waiting" + (f", the oldest for {duration(oldest_s)}" if oldest_s else "")
+    what += f" ({without_address(outbox['last_error'])})" if "last_error" in outbox else ""
     if earlier := outbox.get("earlier", 0):
         many = counted(earlier, "earlier memory")
         what += f"; {many} {'is' if earlier == 1 else 'are'} sent by the next `sync`"

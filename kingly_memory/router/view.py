@@ -317,8 +317,9 @@ class View:
         Where remotes have names, `remotes` says it of each; `link` is then that of the first, `outbox` of all together.
         `documents_held` counts documents and log items, where there are any.
         `links` is there only while links between memories wait for the remote or were refused by it; `elsewhere` only
-        while memories wait for remotes that are not in use here, with their addresses; `earlier` in an outbox only
-        while memories are to be sent as soon as the remote is made known to the project, None when they are many;
+        while memories wait for remotes that are not in use here, with their addresses; `last_error` in an outbox
+        only while the oldest that waits for a remote was sent in vain; `earlier` there only while memories are to be
+        sent as soon as the remote is made known to the project, None when they are many;
         `damaged` only when a damaged store was replaced, and says where it is kept.
         """
         from kingly_memory.router.delivery import known_remotes
@@ -375,6 +376,7 @@ class View:
         link = self._link(remotes[0]) if remotes else Link(LinkState.DISABLED)
         memories, links, documents = Counter[str](), Counter[str](), Counter[str]()
         waiting_s: list[float] = []
+        errors: list[str | None] = []
         earlier: list[int | None] = []
         for route in remotes:
             memories.update(reader.outbox_counts(route.name))
@@ -383,6 +385,7 @@ class View:
             for memory_id, delivery in reader.outbox_page(route.name, ["pending", "leased"], 1):
                 # Its id says when it was stored; ids from elsewhere do not, and its due time is the next best.
                 waiting_s.append(round(max(0.0, now_s - made_s(memory_id, delivery.due or 0.0)), 1))
+                errors.append(delivery.last_error)
             if routes is not None:
                 earlier.append(known_remotes.earlier_waiting(reader, routes, route, space))
         status: JsonObject = {
@@ -399,6 +402,8 @@ class View:
                 "oldest_s": max(waiting_s, default=None),
             },
         }
+        if why_waiting := next(filter(None, errors), None):
+            status["outbox"]["last_error"] = why_waiting
         if any(count != 0 for count in earlier):
             status["outbox"]["earlier"] = None if None in earlier else sum(count or 0 for count in earlier)
         refused = (known_remotes.not_taken_in(reader, remote.name, space) for remote in remotes)

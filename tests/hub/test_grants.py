@@ -17,7 +17,7 @@ from kingly_memory.hub.methods import parsed
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import DeliveryState, LinkState
 from kingly_memory.testing import ManualClock
-from tests.cli_runner import Run
+from tests.cli_runner import Run, hurry
 from tests.router_bench import CALM
 
 pytestmark = pytest.mark.requirement("A19")
@@ -217,6 +217,21 @@ async def test_what_a_token_may_not_send_is_refused_by_name_and_all_else_goes_on
         await ours.outbox_retry()
         assert (await ours.sync(timeout=20)).pending == 0
         assert (await ours.status())["outbox"]["dead"] == 0
+
+
+def test_status_says_that_a_memory_waits_for_room_at_the_hub(
+    hub: HubProcess, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurry(monkeypatch)
+    (tmp_path / "token").write_text(token_of(hub.home, "writer", "write"))
+    (tmp_path / "token").chmod(0o600)
+    run("hub", "quota", "default", "1", "--home", str(hub.home))
+    run("remotes", "add", "team", hub.url, "--token-file", str(tmp_path / "token"))
+    run("store", "A note", "--wait", "30")
+    run("store", "Another note", "--wait", "0")
+    run("sync", "--timeout", "30")
+    [waiting] = [line for line in run("status").out.splitlines() if line.startswith("outbox team")]
+    assert "its quota is used up" in waiting
 
 
 def test_a_sync_counts_a_document_that_was_refused(hub: HubProcess, run: Run, tmp_path: Path) -> None:
