@@ -364,6 +364,12 @@ def of_remotes(options: Options, place: Place, status: JsonObject, strange: Cont
             yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
     if "not_taken_in" in status:
         yield NOTE("not taken in", without_address(status["not_taken_in"]))
+    if "unread" in status:
+        what = (
+            f"{counted(status['unread'], 'change')} of other machines cannot be read here, or no reply has room for it"
+        )
+        again = "with a newer version here `remotes forget` and `remotes add … --with-earlier` have all read again"
+        yield NOTE("left out", what, again)
     for name, (about, thing, things) in _BESIDE.items():
         counts = status.get(name, {})
         if counts.get("pending"):

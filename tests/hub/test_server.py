@@ -203,6 +203,20 @@ def test_the_command_says_how_many_memories_came_from_other_machines(tmp_path: P
 # --- living and dying -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("N7")
+def test_status_says_what_of_other_machines_was_left_out_and_how_to_have_it_read_again(
+    tmp_path: Path, run: Run
+) -> None:
+    options = ("--home", str(tmp_path / "a"), "--project", "app")
+    with HubProcess(tmp_path / "hub") as hub:
+        call = {"method": "store_memory", "params": {"content": "x" * 1_100_000}}
+        httpx.post(f"{hub.url}/mcp/call", json=call, headers={"Kingly-Project": "app"}, trust_env=False, timeout=60)
+        run("remotes", "add", "home", hub.url, *options)
+        run("sync", *options)
+        told = run("status", *options).out
+    assert "left out     1 change of other machines cannot be read here, or no reply has room for it; with a" in told
+
+
 @pytest.mark.requirement("UNI-010")
 def test_acknowledged_memories_survive_a_kill_and_a_stop_on_the_same_port(tmp_path: Path) -> None:
     hub = HubProcess(tmp_path / "home", token="s3cret-of-the-hub")
