@@ -159,10 +159,13 @@ class PostgresStore:
 
     def _configure(self, connection: Connection[Any]) -> None:
         prepare(connection, self._name)  # it may be to another database by now
-        # To plan a statement anew takes longer than to run it, and it would always be the same plan. Citus plans no
-        # INSERT … SELECT without its values.
+        # To plan a statement anew takes longer than to run it, and it would always be the same plan. Without values a
+        # planner thinks that a LIMIT is soon reached: among some thousand texts it would read all for each word. Where
+        # it has to read all, that must not look dear enough to be compiled. Citus plans no INSERT … SELECT without its
+        # values.
         connection.execute(
-            "SELECT set_config('plan_cache_mode', 'force_generic_plan', false) "
+            "SELECT set_config(name, value, false) FROM (VALUES ('plan_cache_mode', 'force_generic_plan'), "
+            "('enable_seqscan', 'off'), ('jit', 'off')) AS said(name, value) "
             "WHERE NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
         )
 
