@@ -696,6 +696,14 @@ def test_a_call_that_the_database_failed_names_the_cause_to_the_operator_alone(
     assert "postgresql://db/kingly cannot be read (it has no connection left)" in caplog.text
 
 
+@pytest.mark.requirement("N24")
+def test_of_a_node_that_is_down_nobody_says_that_the_database_is() -> None:
+    said = "connection to the remote node hub@10.0.0.2:5432 failed with the following error: Connection refused"
+    failed = failure("postgresql://db/kingly", psycopg.errors.ConnectionFailure(said))
+    assert "a node of its Citus does not answer" in str(failed)
+    assert "10.0.0.2" not in str(failed)
+
+
 def test_a_database_that_vanishes_from_the_network_is_given_up_and_looked_for_again_soon(postgres: Server) -> None:
     store = PostgresStore(postgres.address)
     with store._pool.connection() as connection, socket.fromfd(connection.fileno(), AF_INET, SOCK_STREAM) as taken:

@@ -8,6 +8,7 @@ from kingly_memory.errors import StoreUnreadable, StoreUnwritable
 
 _FIND, _ADMIT = "Start it, or mend the address", "Mend the address, or let that user in"
 _REFUSALS = {
+    "remote node": ("a node of its Citus does not answer", "Start the node that the log of PostgreSQL names"),
     "password": ("the user or the password is refused", _ADMIT),
     "pg_hba.conf": ("its pg_hba.conf does not let that user in from here", _ADMIT),
     "permission denied": ("that user may not connect to it", _ADMIT),
