@@ -141,7 +141,8 @@ class Engine:
     def answer(self, scope: str, request: Request) -> JsonObject:
         """What the request asks for, within a scope made by `scope_name`. Returns after the commit.
 
-        Raises InvalidInput, UnknownMemory or StoreError; then nothing was changed.
+        Raises InvalidInput or UnknownMemory; then nothing was changed. Raises StoreError; then nothing was, or a
+        database has committed it and was gone before it said so.
         """
         if isinstance(request, Storing):
             answer = self._storing(scope, request, self._store.write).result()
@@ -494,7 +495,8 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(422, str(error), error.field)
         case StoreError():
             log.error("HubStoreFailed: %s", error)
-            return Refusal(503, "the hub's store cannot be used at the moment; nothing was changed")
+            to_do = "send it again: under one idempotency key it has one effect"
+            return Refusal(503, f"the hub's store cannot be used at the moment; {to_do}")
     log.error("HubCallFailed %s", type(error).__name__)
     return Refusal(500, "internal error")
 

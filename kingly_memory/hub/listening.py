@@ -3,8 +3,8 @@ the MCP server over HTTP share.
 
 Uvicorn waits for ever for the end of a request's headers, and its `limit_concurrency` turns away those who ask while
 those who only hold a connection stay. So its connections are extended here: each that has no request in progress has a
-time limit, and where there are too many, one is closed for the newest: first of those that wait for a refusal, then the
-one that has had no request for longest.
+time limit, and where there are too many, one is closed for the newest: first of those that wait for a refusal, then of
+those of a machine that has most of them, then the one that has had no request for longest.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import resource
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -181,15 +182,19 @@ class Connections(ServerState):
 
     def make_room(self, newest: Connection) -> None:
         """Close connections that only wait for a refusal, and then those that have been idle for longest. When that is
-        the newest, all others are at work, and it is refused."""
+        the newest, all others are at work, and it is refused. A machine that has more than half of all makes room
+        first, and hangs up calls in progress for callers from elsewhere."""
         while len(self.connections) > self.limits.connections:
-            waiting = (one for one in self.connections if isinstance(one, Connection) and one.waits_for_refusal)
-            oldest = next(waiting, None) or next(iter(self.idle))
+            there = [one for one in self.connections if isinstance(one, Connection)]
+            waiting = (one for one in there if one.waits_for_refusal)
+            machine, count = Counter(one.machine for one in there).most_common(1)[0]
+            crowding = (one for one in (*self.idle, *there) if one.machine == machine)
+            oldest = next(waiting, None) or next(crowding if count > len(there) / 2 else iter(self.idle))
             if oldest is newest:
                 log.warning("CallRefused 503: %d calls are in progress", self.limits.connections)
                 newest.refuse("503 Service Unavailable", _CROWDED)
                 return
-            log.warning("IdleConnectionClosed: more than %d connections are open", self.limits.connections)
+            log.warning("ConnectionClosed: more than %d connections are open", self.limits.connections)
             self.forget(oldest)
             oldest.transport.abort()
 
@@ -239,6 +244,11 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._rest()
         self._all.make_room(self)
+
+    @property
+    def machine(self) -> str | None:
+        """The address that it comes from."""
+        return None if self.client is None else self.client[0]
 
     @property
     def waits_for_refusal(self) -> bool:

@@ -73,8 +73,11 @@ class Served:
         self._port = port
         self._callers: list[Caller] = []
 
-    async def caller(self) -> Caller:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+    async def caller(self, machine: str = "127.0.0.1") -> Caller:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=(machine, 0))
+        except OSError:
+            pytest.skip(f"this system has no address {machine}")
         self._callers.append(Caller(reader, writer))
         return self._callers[-1]
 
@@ -244,6 +247,30 @@ async def test_callers_who_wait_for_a_refusal_keep_nobody_out_who_is_let_in() ->
         never.set()
 
 
+@pytest.mark.requirement("A4")
+async def test_a_machine_that_has_most_connections_keeps_nobody_else_out() -> None:
+    slow = Slow()
+
+    async def both(scope: Scope, receive: Receive, send: Send) -> None:
+        await (at_once if scope["path"] == "/quick" else slow)(scope, receive, send)
+
+    quick = GET.replace(b"/ ", b"/quick ")
+    async with serving(both, connections=4) as served:
+        known = await served.caller()
+        await known.send(quick)
+        assert await known.status() == 200
+        crowd = [await served.caller("127.0.0.2") for _ in range(4)]
+        for caller in crowd[1:]:
+            await caller.send(GET)
+            await slow.begun.acquire()
+        for caller in (known, await served.caller()):
+            await caller.send(quick)
+            assert await caller.status() == 200
+        slow.go_on.set()
+        said = await asyncio.gather(*(caller.status() for caller in crowd), return_exceptions=True)
+        assert said.count(200) == 2  # one that was idle and one at work made room
+
+
 async def test_a_connection_that_has_just_been_used_is_not_the_longest_idle_one() -> None:
     async with serving(at_once, connections=2) as served:
         used, unused = await served.caller(), await served.caller()
@@ -341,7 +368,7 @@ def test_a_crowd_of_idle_connections_is_two_lines_of_log(face: str, tmp_path: Pa
         process.terminate()
         lines = process.communicate(timeout=60)[1].splitlines()
     assert len(lines) == 2
-    assert lines[0] == "kingly-memory: IdleConnectionClosed: more than 64 connections are open"
+    assert lines[0] == "kingly-memory: ConnectionClosed: more than 64 connections are open"
     assert lines[1].startswith(f"{lines[0]} (")
     assert lines[1].endswith(" more since)")
 
