@@ -330,7 +330,7 @@ def _page(reply: Any) -> tuple[list[Any], str, bool]:
     fields = body_of(reply)
     entries, until = fields.get("changes"), text_of(fields.get("until"))
     if not isinstance(entries, list) or until is None:
-        raise RemoteUnavailable("the reply lists no changes", reached=True)
+        raise RemoteUnavailable("the reply lists no changes; the hub may be of a newer version", reached=True)
     return entries, until, fields.get("more") is True
 
 
