@@ -154,6 +154,21 @@ async def test_a_rename_takes_away_what_another_machine_forgot_and_restored(tmp_
     team.store.close()
 
 
+@pytest.mark.requirement("N9")
+async def test_what_was_stored_in_the_millisecond_in_which_a_remote_was_added_goes_there_under_the_new_name_too(
+    tmp_path: Path,
+) -> None:
+    team = Team(tmp_path)
+    team.clock.jump(0.0004)
+    async with team.machine("desk", "old") as desk:
+        await desk.store("the ferry leaves at nine", significance=0.9, key="ferry")
+        await desk.projects.rename("old", "new")
+        assert (await desk.sync(timeout=5)).pending == 0
+    async with team.machine("laptop", "new") as laptop:
+        assert await texts(laptop, "ferry") == ["the ferry leaves at nine"]
+    team.store.close()
+
+
 async def test_what_a_hub_took_without_an_answer_is_forgotten_under_the_old_name(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("desk", "old") as desk:

@@ -60,7 +60,8 @@ def is_earlier(transaction: Transaction, remote: str, memory: Memory) -> bool:
     known, space = transaction.facet("remote", remote), memory.scope.space
     if known is None or space not in known["projects"] or space in known["earlier"]:
         return False
-    return made_s(memory.id, 0.0) < float(known["projects"][space])
+    since_s = int(float(known["projects"][space]) * 1000) / 1000  # ids count milliseconds
+    return made_s(memory.id, 0.0) < since_s
 
 
 @in_transaction
