@@ -41,7 +41,7 @@ def secret(path: Path, name: str, refusal: type[InvalidInput] | type[InvalidSett
     except UnicodeDecodeError:
         raise refusal(name, f"{path} is not text") from None
     if not text:
-        raise refusal(name, f"{path} is empty; write into it what it is to hold")
+        raise refusal(name, f"{path} is empty; write the token or the key into it")
     return text
 
 

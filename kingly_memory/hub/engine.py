@@ -181,7 +181,8 @@ class Engine:
             return
 
         def count_new(tx: Transaction) -> int:
-            return sum(key is None or tx.id_of_key(space, key) is None for key in keys)
+            named = {key for key in keys if key is not None}  # a document may come in several parts
+            return keys.count(None) + sum(tx.id_of_key(space, key) is None for key in named)
 
         if (added := self._store.write(count_new, space).result()) and kept + added > caller.quota:
             raise QuotaUsedUp(caller.quota)
@@ -495,7 +496,7 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(422, str(error), error.field)
         case StoreError():
             log.error("HubStoreFailed: %s", error)
-            to_do = "send it again: under one idempotency key it has one effect"
+            to_do = "try again: what has an idempotency key is not done twice"
             return Refusal(503, f"the hub's store cannot be used at the moment; {to_do}")
     log.error("HubCallFailed %s", type(error).__name__)
     return Refusal(500, "internal error")

@@ -390,6 +390,12 @@ def test_a_new_document_needs_room_whatever_it_is_based_on_and_one_that_is_there
         put("grace")
 
 
+def test_a_document_in_several_parts_needs_room_for_one(hub: Hub) -> None:
+    said = {"name": name_of(["users"], "ada"), "at": "2026-01-01", "document": {"place": ["users", "ada"]}}
+    parts = [{**said, "digest": "0" * 32, "content": "{}", "part": number, "parts": 2} for number in range(2)]
+    hub.engine.check_quota(Caller(ANYBODY, quota=1), APP, parsed("put_documents", {"documents": parts}))
+
+
 def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
     assert hub("initialize_memory_system") == {
         "success": True,

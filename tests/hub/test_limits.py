@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from errno import EADDRNOTAVAIL
 from pathlib import Path
 from socket import create_connection, socket
 from typing import Any
@@ -76,7 +77,9 @@ class Served:
     async def caller(self, machine: str = "127.0.0.1") -> Caller:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=(machine, 0))
-        except OSError:
+        except OSError as error:
+            if error.errno != EADDRNOTAVAIL:
+                raise
             pytest.skip(f"this system has no address {machine}")
         self._callers.append(Caller(reader, writer))
         return self._callers[-1]

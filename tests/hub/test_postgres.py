@@ -32,7 +32,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from socket import AF_INET, IPPROTO_TCP, SOCK_STREAM, TCP_KEEPIDLE, TCP_USER_TIMEOUT
+from socket import AF_INET, IPPROTO_TCP, SOCK_STREAM, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_USER_TIMEOUT
 from typing import Any
 
 import httpx
@@ -704,12 +704,18 @@ def test_of_a_node_that_is_down_nobody_says_that_the_database_is() -> None:
     assert "10.0.0.2" not in str(failed)
 
 
+def test_names_in_what_postgresql_says_are_no_signs() -> None:
+    failed = failure("postgresql://db/kingly", psycopg.OperationalError('FATAL: database "password" does not exist'))
+    assert "there is no such database" in str(failed)
+
+
 def test_a_database_that_vanishes_from_the_network_is_given_up_and_looked_for_again_soon(postgres: Server) -> None:
     store = PostgresStore(postgres.address)
     with store._pool.connection() as connection, socket.fromfd(connection.fileno(), AF_INET, SOCK_STREAM) as taken:
         idle_s = taken.getsockopt(IPPROTO_TCP, TCP_KEEPIDLE)
+        interval_s = taken.getsockopt(IPPROTO_TCP, TCP_KEEPINTVL)
         unanswered_ms = taken.getsockopt(IPPROTO_TCP, TCP_USER_TIMEOUT)
-    assert idle_s + unanswered_ms / 1000 <= 15
+    assert idle_s + interval_s <= unanswered_ms / 1000 <= 10
     assert store._pool.reconnect_timeout <= 3  # else the pool waits twice as long each time
     store.close()
 

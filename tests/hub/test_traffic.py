@@ -55,7 +55,7 @@ async def test_a_hub_is_ready_while_its_store_can_be_read(monkeypatch: pytest.Mo
         monkeypatch.setattr(StubEngine, "check_store", broken)
         reply = await web.get("/ready")
     assert reply.status_code == 503
-    assert "cannot be used at the moment; send it again" in reply.json()["error"]
+    assert "cannot be used at the moment; try again" in reply.json()["error"]
     assert "secret" not in reply.text
 
 

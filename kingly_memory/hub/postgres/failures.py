@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
 from kingly_memory.errors import StoreUnreadable, StoreUnwritable
@@ -38,7 +40,7 @@ def failure(name: str, error: psycopg.Error) -> StoreUnreadable | StoreUnwritabl
         return StoreUnreadable(name, "its user may not do that", to_do)
     # A wrong word of the address is a ProgrammingError; those that the server finds have classes of their own.
     if isinstance(error, psycopg.OperationalError) or type(error) is psycopg.ProgrammingError:
-        text = str(error)
+        text = re.sub('"[^"]*"', "", str(error))  # a name may hold any of the signs
         found = (said for sign, said in _REFUSALS.items() if sign in text)
         return StoreUnreadable(name, *next(found, ("it does not answer", _FIND)))
     return StoreUnreadable(name, type(error).__name__, "Look into the log of PostgreSQL")

@@ -99,6 +99,7 @@ class PostgresStore:
                 "connect_timeout": int(_WAIT_S),
                 "application_name": "kingly-hub",
                 "keepalives_idle": _SILENT_S // 2,
+                "keepalives_interval": _SILENT_S // 2,  # by default the second question comes after 75 s
                 "tcp_user_timeout": _SILENT_S * 1000,
             },
             configure=self._configure,

@@ -397,8 +397,8 @@ class Sender:
         again = {RemoteLink: "link the memories", RemoteMarks: "pin or rate it"}.get(type(item.subject))
         remedy = f"{again} again to have it tried anew" if again else f"see `{self.listing}`"
         fate = f"gave up ({remedy})" if dead else "will try again"
-        self._complaints[reason] += 1
-        if self._complaints[reason] <= MOST_ALIKE:
+        self._complaints[reason] += again is None  # else no list names it
+        if again is not None or self._complaints[reason] <= MOST_ALIKE:
             log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):
             self._services.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
