@@ -292,7 +292,7 @@ class GetDocument(Request):
     reads = True
 
     memory_id: Annotated[Id, Field(description="Its id in `list_changes`")]
-    digest: Annotated[str, Field(description="Its `digest` there")]
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="Its `digest` there")]
     part: Annotated[int, Field(ge=0, lt=PARTS, description="Which part, from 0 on")] = 0
 
 

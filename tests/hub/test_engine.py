@@ -321,6 +321,7 @@ def test_a_reply_never_grows_beyond_what_clients_read(hub: Hub) -> None:
         ("create_memory_link", {"source_memory_id": "a\0b", "target_memory_id": "b"}, "source_memory_id"),
         ("mark_memory", {"memory_id": "a\0b"}, "memory_id"),
         ("get_document", {"memory_id": "a\0b", "digest": "0" * 32}, "memory_id"),
+        ("get_document", {"memory_id": "a", "digest": "a\0b"}, "digest"),
         ("create_memory_link", {"source_memory_id": "a", "target_memory_id": "b", "strength": "x"}, "strength"),
         ("record_thought", {"content": "x", "chain_id": 4}, "chain_id"),
         ("record_thought", {"content": "x", "record": nested(2_000)}, "params"),

@@ -110,7 +110,7 @@ REQUESTS: tuple[tuple[str, dict[str, Any], Role], ...] = (
     ("update_memory", {"memory_id": "x", "content": "tea"}, Role.WRITE),
     ("create_memory_link", {"source_memory_id": "a", "target_memory_id": "b"}, Role.WRITE),
     ("mark_memory", {"memory_id": "a"}, Role.WRITE),
-    ("get_document", {"memory_id": "a", "digest": "b"}, Role.READ),
+    ("get_document", {"memory_id": "a", "digest": "0" * 32}, Role.READ),
     ("put_document", {**NAMED, "document": {"place": ["a", "b"]}}, Role.WRITE),
     ("put_document", NAMED, Role.FORGET),
     ("put_document", {**NAMED, "purge": True}, Role.PURGE),
